@@ -1,0 +1,53 @@
+# shellcheck shell=bash
+# The table of peers and what `build`, `path` and `run-kube-apiserver` share. Sourced, never run.
+
+peers_here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+peers_cache=${SALLYPORT_PEERS:-$HOME/.cache/sallyport-peers}
+
+# One line per peer: name, folder with its go.mod, module, package inside that module.
+# The version is the one that go.mod requires; a name without its version is the binary's name.
+peers_table='
+kubectl-1.36                  kubernetes-1.36  k8s.io/kubernetes            cmd/kubectl
+kubectl-1.31                  kubernetes-1.31  k8s.io/kubernetes            cmd/kubectl
+kube-apiserver-1.36           kubernetes-1.36  k8s.io/kubernetes            cmd/kube-apiserver
+kubeadm-1.36                  kubernetes-1.36  k8s.io/kubernetes            cmd/kubeadm
+kube-controller-manager-1.36  kubernetes-1.36  k8s.io/kubernetes            cmd/kube-controller-manager
+etcd-3.6                      etcd-3.6         go.etcd.io/etcd/server/v3    .
+informer                      ../go            sallyport/interop/go         informer
+load                          ../go            sallyport/interop/go         load
+'
+
+# shellcheck disable=SC2034  # read by build
+peers_default='kubectl-1.36 kubectl-1.31 kube-apiserver-1.36 etcd-3.6'
+
+# Names that stand for several peers.
+peers_group() {
+  case $1 in
+    interop-go) echo 'informer load' ;;
+    all) awk 'NF { print $1 }' <<<"$peers_table" ;;
+    *) echo "$1" ;;
+  esac
+}
+
+# Sets name, folder, module and package from the table; fails when the peer is not in it.
+peer_find() {
+  read -r name folder module package < <(awk -v name="$1" '$1 == name' <<<"$peers_table") || return 1
+  # shellcheck disable=SC2034  # read by build
+  folder=$peers_here/$folder package=$module/$package
+  package=${package%/.}
+}
+
+# Our own programs have no version: the hash of their sources stands for it.
+peer_version() {
+  if [[ $(awk '$1 == "module" { print $2 }' "$folder/go.mod") == "$module" ]]; then
+    (cd "$folder" && find . -type f \( -name '*.go' -o -name 'go.*' \) -print0 | LC_ALL=C sort -z |
+      xargs -0 sha256sum | sha256sum | cut -c 1-12)
+  else
+    awk -v module="$module" '$1 == "require" { sub(/^require[ \t]+/, "") }
+      $1 == module && $2 ~ /^v/ { print $2; exit }' "$folder/go.mod"
+  fi
+}
+
+peer_binary() {
+  echo "$peers_cache/$name-$(peer_version)/${name%-[0-9]*}"
+}

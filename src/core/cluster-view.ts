@@ -1,0 +1,63 @@
+import type { Kind, KubeObject } from './kube-object.ts'
+
+/** Names one object of a kind. */
+export interface Key {
+  readonly namespace?: string
+  readonly name: string
+}
+
+/** Which objects of a kind are meant. */
+export interface Query {
+  readonly namespace?: string
+  readonly labelSelector?: string
+  readonly fieldSelector?: string
+}
+
+/** A change that a watch reports. A bookmark carries nothing but its object's resourceVersion. */
+export interface WatchEvent {
+  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK'
+  readonly object: KubeObject
+}
+
+/** What must be true of the stored object for a write to happen. */
+export interface Preconditions {
+  readonly resourceVersion?: string
+  readonly uid?: string
+}
+
+/** A consistent set of objects and the moment it was true. */
+export interface ObjectList {
+  readonly items: KubeObject[]
+  readonly resourceVersion: string
+}
+
+/** The kinds that are asked, not stored. */
+export type ReviewKind =
+  | 'TokenReview'
+  | 'SubjectAccessReview'
+  | 'LocalSubjectAccessReview'
+  | 'SelfSubjectAccessReview'
+  | 'SelfSubjectRulesReview'
+  | 'SelfSubjectReview'
+  | 'TokenRequest'
+
+/** All that a feature may ask of a cluster. Local: our registry. Remote: a Kubernetes API server through `client/`. */
+export interface ClusterView {
+  /** `undefined` when there is no such object. */
+  get(kind: Kind, key: Key, signal: AbortSignal): Promise<KubeObject | undefined>
+  list(kind: Kind, query: Query, signal: AbortSignal): Promise<ObjectList>
+  /** Changes after `from`; throws an ApiError with reason `Expired` when history no longer reaches back that far. */
+  watch(
+    kind: Kind,
+    query: Query & { readonly from: string },
+    signal: AbortSignal,
+  ): AsyncIterable<WatchEvent>
+  /** For `delete` only kind, namespace and name of `object` matter. Returns the object as it now is, or was last. */
+  write(
+    op: 'create' | 'update' | 'delete',
+    object: KubeObject,
+    options: { readonly subresource?: string } & Preconditions,
+    signal: AbortSignal,
+  ): Promise<KubeObject>
+  review(kind: ReviewKind, object: KubeObject, signal: AbortSignal): Promise<KubeObject>
+}
