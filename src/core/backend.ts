@@ -1,15 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Authentication, Authenticator } from './authenticator.ts'
-import type { Attributes, Authorizer } from './authorizer.ts'
+import type { Authorizer } from './authorizer.ts'
 import type { ClusterView } from './cluster-view.ts'
+import type { RequestInfo } from './request-info.ts'
 
 /** A request that has passed every check of the pipeline. */
 export interface AuthorizedRequest {
   readonly request: IncomingMessage
   /** The identity that acts, after impersonation. */
   readonly authentication: Authentication
-  readonly attributes: Attributes
-  readonly url: URL
+  readonly info: RequestInfo
 }
 
 /** Where the request pipeline ends. */

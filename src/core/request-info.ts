@@ -1,0 +1,17 @@
+/** What a request's method and URL mean in Kubernetes' terms. */
+export interface RequestInfo {
+  /** True for `/api/...` and `/apis/...` paths that name a resource. */
+  readonly isResourceRequest: boolean
+  /** The path as sent, without the query. */
+  readonly path: string
+  /** get, list, watch, create, update, patch, delete, deletecollection; for plain paths the method in lower case. */
+  readonly verb: string
+  /** Empty strings where a part does not apply. */
+  readonly group: string
+  readonly version: string
+  readonly namespace: string
+  readonly resource: string
+  readonly subresource: string
+  readonly name: string
+  readonly query: URLSearchParams
+}
