@@ -1,0 +1,58 @@
+import { badRequest, type KubeObject } from '../../core/index.ts'
+import type { KindDefinition } from '../kinds/kind-definition.ts'
+import { type FieldTerm, formatFieldTerm, parseFieldTerms } from './parse-field-terms.ts'
+
+/** What a field selector needs to know of a kind. */
+export type SelectableKind = Pick<KindDefinition, 'kind' | 'selectableFields'>
+
+/** Tells whether an object is selected by its fields. */
+export interface FieldSelector {
+  (object: KubeObject): boolean
+  /** True when nothing is left out, so that there is no need to ask. */
+  readonly isEverything: boolean
+  /** The same selector always in the same words, in the grammar it can be parsed from. */
+  readonly canonical: string
+  /** The only `metadata.name` that can be selected. */
+  readonly pinnedName?: string
+  /** The only `metadata.namespace` that can be selected. */
+  readonly pinnedNamespace?: string
+}
+
+type FieldReader = (object: KubeObject) => string
+
+const nameOf: FieldReader = (object) => object.metadata.name
+const namespaceOf: FieldReader = (object) => object.metadata.namespace ?? ''
+
+function readerOf(field: string, { kind, selectableFields }: SelectableKind): FieldReader {
+  const hasOwnFields = Object.keys(selectableFields).length > 0
+  if (field === 'metadata.name') return nameOf
+  // Kinds with fields of their own list all they know, the others take both of metadata.
+  if (field === 'metadata.namespace' && (kind.namespaced || !hasOwnFields)) return namespaceOf
+  const reader = Object.hasOwn(selectableFields, field) ? selectableFields[field] : undefined
+  if (reader !== undefined) return reader
+  throw badRequest(
+    hasOwnFields
+      ? `field label not supported: ${field}`
+      : `${JSON.stringify(field)} is not a known field selector: only "metadata.name", "metadata.namespace"`,
+  )
+}
+
+const pinned = (terms: readonly FieldTerm[], field: string): string | undefined =>
+  terms.find((term) => term.equal && term.field === field)?.value
+
+/** Parses the `fieldSelector` of a request for a kind; throws a 400. Empty text selects everything. */
+export function parseFieldSelector(text: string, definition: SelectableKind): FieldSelector {
+  const terms = parseFieldTerms(text)
+  const matchers = terms.map(({ field, equal, value }) => {
+    const read = readerOf(field, definition)
+    return (object: KubeObject) => (read(object) === value) === equal
+  })
+  const pinnedName = pinned(terms, 'metadata.name')
+  const pinnedNamespace = pinned(terms, 'metadata.namespace')
+  return Object.assign((object: KubeObject) => matchers.every((matches) => matches(object)), {
+    isEverything: matchers.length === 0,
+    canonical: terms.map(formatFieldTerm).join(','),
+    ...(pinnedName !== undefined && { pinnedName }),
+    ...(pinnedNamespace !== undefined && { pinnedNamespace }),
+  })
+}
