@@ -12,6 +12,14 @@ export interface Column {
   readonly cell: (object: KubeObject, now: number) => string | number | boolean | null
 }
 
+/** A remark on a row of a Table. */
+export interface RowCondition {
+  readonly type: string
+  readonly status: string
+  readonly reason: string
+  readonly message: string
+}
+
 /** What a write knows besides its object. */
 export interface WriteContext {
   readonly user: UserInfo
@@ -53,5 +61,11 @@ export interface KindDefinition {
   readonly validateUpdate: (draft: KubeObject, stored: KubeObject) => FieldProblem[]
   /** True when `metadata.generation` counts changes of `spec`. */
   readonly hasGeneration: boolean
+  /** True when a PUT to a name that does not exist creates the object. */
+  readonly createOnUpdate?: boolean
+  /** True when a PUT without resourceVersion is refused instead of overwriting. */
+  readonly conditionalUpdateOnly?: boolean
   readonly columns: readonly Column[]
+  /** Conditions of the object's row in a Table, such as `Completed`. */
+  readonly rowConditions?: (object: KubeObject) => readonly RowCondition[]
 }

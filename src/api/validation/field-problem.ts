@@ -1,4 +1,5 @@
 import type { StatusCause } from '../../core/index.ts'
+import { goQuote, goValue } from './go-format.ts'
 
 /** The kinds of problem that Kubernetes tells apart, with the words it uses for them. */
 const words = {
@@ -25,28 +26,92 @@ export interface FieldProblem {
   readonly detail?: string
 }
 
-function shownValue(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value)
-  if (typeof value === 'number' || typeof value === 'boolean') return String(value)
-  if (value === undefined || value === null) return 'null'
-  return JSON.stringify(value)
-}
-
 const withoutValue = new Set<FieldProblemType>([
   'FieldValueRequired',
   'FieldValueForbidden',
   'FieldValueTooLong',
-  'FieldValueTooMany',
 ])
 
 /** The problem as a cause of a Status, in Kubernetes' wording. */
 export function toCause(problem: FieldProblem): StatusCause {
   const head = withoutValue.has(problem.type)
     ? words[problem.type]
-    : `${words[problem.type]}: ${shownValue(problem.badValue)}`
+    : `${words[problem.type]}: ${goValue(problem.badValue)}`
   return {
     reason: problem.type,
     message: problem.detail ? `${head}: ${problem.detail}` : head,
     field: problem.field,
   }
+}
+
+/** A value that must be there is not. */
+export const required = (field: string, detail = ''): FieldProblem => ({
+  type: 'FieldValueRequired',
+  field,
+  detail,
+})
+
+/** A value that is malformed or out of bounds. */
+export const invalidValue = (field: string, badValue: unknown, detail: string): FieldProblem => ({
+  type: 'FieldValueInvalid',
+  field,
+  badValue,
+  detail,
+})
+
+/** A value that may not be there under these conditions. */
+export const forbiddenValue = (field: string, detail: string): FieldProblem => ({
+  type: 'FieldValueForbidden',
+  field,
+  detail,
+})
+
+/** A value that must be unique and is not. */
+export const duplicateValue = (field: string, badValue: unknown): FieldProblem => ({
+  type: 'FieldValueDuplicate',
+  field,
+  badValue,
+})
+
+/** A value outside a fixed set; `supported` is listed in the order given. */
+export const notSupported = (
+  field: string,
+  badValue: unknown,
+  supported: readonly string[],
+): FieldProblem => ({
+  type: 'FieldValueNotSupported',
+  field,
+  badValue,
+  detail: `supported values: ${supported.map(goQuote).join(', ')}`,
+})
+
+/** A value of too many bytes; the value itself is not repeated. */
+export const tooLong = (field: string, maxBytes: number): FieldProblem => ({
+  type: 'FieldValueTooLong',
+  field,
+  detail: `may not be more than ${maxBytes} bytes`,
+})
+
+/** A list of too many items. */
+export const tooMany = (field: string, actual: number, max: number): FieldProblem => ({
+  type: 'FieldValueTooMany',
+  field,
+  badValue: actual,
+  detail: `must have at most ${max} item${max === 1 ? '' : 's'}`,
+})
+
+/** Turns messages about one value into problems of its field. */
+export const invalidEach = (
+  field: string,
+  value: unknown,
+  messages: readonly string[],
+): FieldProblem[] => messages.map((message) => invalidValue(field, value, message))
+
+/** The same problems, each once, in the order of their first appearance. */
+export function withoutRepeats(problems: readonly FieldProblem[]): FieldProblem[] {
+  const seen = new Set<string>()
+  return problems.filter((problem) => {
+    const key = `${problem.field}\n${toCause(problem).message}`
+    return !seen.has(key) && seen.add(key)
+  })
 }

@@ -1,0 +1,75 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { KubeObject } from '../../core/index.ts'
+import { configKeyProblems } from '../validation/config-keys.ts'
+import {
+  type FieldProblem,
+  forbiddenValue,
+  invalidEach,
+  invalidValue,
+  tooLong,
+} from '../validation/field-problem.ts'
+import { ageColumn, column, nameColumn } from './columns.ts'
+import { defineKind } from './define-kind.ts'
+import { fieldsAt, flagAt, textMapAt } from './fields.ts'
+
+/** How many bytes the values of a ConfigMap or a Secret may have together. */
+export const maxDataBytes = 1024 * 1024
+
+/** Problems of a change of an object whose `immutable` is true. */
+export function immutableDataProblems(
+  draft: KubeObject,
+  stored: KubeObject,
+  parts: readonly string[],
+): FieldProblem[] {
+  if (!flagAt(stored, 'immutable')) return []
+  const words = 'field is immutable when `immutable` is set'
+  const changed = parts.filter(
+    (part) => !isDeepStrictEqual(fieldsAt(draft, part), fieldsAt(stored, part)),
+  )
+  const locked = flagAt(draft, 'immutable') ? changed : ['immutable', ...changed]
+  return locked.map((part) => forbiddenValue(part, words))
+}
+
+/** How many bytes a base64 text stands for. */
+export const decodedBytes = (base64: string): number => Buffer.byteLength(base64, 'base64')
+
+function validate(draft: KubeObject): FieldProblem[] {
+  const data = textMapAt(draft, 'data')
+  const binaryData = textMapAt(draft, 'binaryData')
+  const problems: FieldProblem[] = []
+  let bytes = 0
+  for (const [key, value] of Object.entries(data)) {
+    const field = `data[${key}]`
+    problems.push(...invalidEach(field, key, configKeyProblems(key)))
+    if (Object.hasOwn(binaryData, key)) {
+      problems.push(invalidValue(field, key, 'duplicate of key present in binaryData'))
+    }
+    bytes += Buffer.byteLength(value)
+  }
+  for (const [key, value] of Object.entries(binaryData)) {
+    problems.push(...invalidEach(`binaryData[${key}]`, key, configKeyProblems(key)))
+    bytes += decodedBytes(value)
+  }
+  // Kubernetes writes the path of the whole object like this.
+  if (bytes > maxDataBytes) problems.push(tooLong('[]', maxDataBytes))
+  return problems
+}
+
+/** Settings as text or bytes under keys. */
+export const configMap = defineKind({
+  kind: { group: '', version: 'v1', kind: 'ConfigMap', resource: 'configmaps', namespaced: true },
+  shortNames: ['cm'],
+  validate,
+  validateUpdate: (draft, stored) => immutableDataProblems(draft, stored, ['data', 'binaryData']),
+  columns: [
+    nameColumn,
+    column(
+      'Data',
+      'Number of keys.',
+      (object) =>
+        Object.keys(fieldsAt(object, 'data')).length +
+        Object.keys(fieldsAt(object, 'binaryData')).length,
+    ),
+    ageColumn,
+  ],
+})

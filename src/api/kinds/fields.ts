@@ -1,0 +1,72 @@
+import { isRecord } from '../../core/index.ts'
+
+/** A JSON object whose fields are not known yet. */
+export type Fields = Record<string, unknown>
+
+const none: Fields = Object.freeze({})
+
+/** The object at `key`, to read from; empty when there is none. */
+export function fieldsAt(parent: Fields, key: string): Fields {
+  const value = parent[key]
+  return isRecord(value) ? value : none
+}
+
+/** The object at `key`, to write to; made when there is none. */
+export function ensureFields(parent: Fields, key: string): Fields {
+  const value = parent[key]
+  if (isRecord(value)) return value
+  const made: Fields = {}
+  parent[key] = made
+  return made
+}
+
+/** The text at `key`; empty when there is none. */
+export function textAt(parent: Fields, key: string): string {
+  const value = parent[key]
+  return typeof value === 'string' ? value : ''
+}
+
+/** The number at `key`, if there is one. */
+export function numberAt(parent: Fields, key: string): number | undefined {
+  const value = parent[key]
+  return typeof value === 'number' ? value : undefined
+}
+
+/** The truth value at `key`; false when there is none. */
+export const flagAt = (parent: Fields, key: string): boolean => parent[key] === true
+
+/** The objects of the list at `key`; empty when there is none. */
+export function recordsAt(parent: Fields, key: string): Fields[] {
+  const value = parent[key]
+  return Array.isArray(value) ? value.filter(isRecord) : []
+}
+
+/** The texts of the list at `key`; empty when there is none. */
+export function textsAt(parent: Fields, key: string): string[] {
+  const value = parent[key]
+  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : []
+}
+
+/** The map of texts at `key`; empty when there is none. */
+export function textMapAt(parent: Fields, key: string): Record<string, string> {
+  const pairs = Object.entries(fieldsAt(parent, key))
+  return Object.fromEntries(
+    pairs.filter((pair): pair is [string, string] => typeof pair[1] === 'string'),
+  )
+}
+
+/** True when the field is absent or holds nothing. */
+export function isUnset(value: unknown): boolean {
+  return value === undefined || value === null || value === ''
+}
+
+/** Sets a field that holds nothing yet. */
+export function setDefault(parent: Fields, key: string, value: unknown): void {
+  if (isUnset(parent[key])) parent[key] = value
+}
+
+/** Puts `value` at `key`, or removes the field when there is no value. */
+export function carryOver(to: Fields, from: Fields, key: string): void {
+  if (from[key] === undefined) delete to[key]
+  else to[key] = from[key]
+}

@@ -1,0 +1,84 @@
+import type { KubeObject } from '../../core/index.ts'
+import { type FieldProblem, invalidEach, invalidValue } from '../validation/field-problem.ts'
+import { qualifiedNameProblems } from '../validation/label-rules.ts'
+import { nameIsDnsLabel } from '../validation/names.ts'
+import { ageColumn, column, nameColumn } from './columns.ts'
+import { defineKind, mergeParts, statusSubresource } from './define-kind.ts'
+import { ensureFields, fieldsAt, setDefault, textAt, textsAt } from './fields.ts'
+
+const nameLabel = 'kubernetes.io/metadata.name'
+const ownFinalizer = 'kubernetes'
+const standardFinalizers = new Set([ownFinalizer, 'orphan', 'foregroundDeletion'])
+
+const phaseOf = (object: KubeObject): string => textAt(fieldsAt(object, 'status'), 'phase')
+
+function labelWithName({ metadata }: KubeObject): void {
+  if (metadata.name) metadata.labels = { ...metadata.labels, [nameLabel]: metadata.name }
+}
+
+function prepareCreate(draft: KubeObject): void {
+  labelWithName(draft)
+  draft['status'] = { phase: 'Active' }
+  const spec = ensureFields(draft, 'spec')
+  const finalizers = textsAt(spec, 'finalizers')
+  spec['finalizers'] = finalizers.includes(ownFinalizer)
+    ? finalizers
+    : [...finalizers, ownFinalizer]
+}
+
+function finalizerProblems(name: string, field: string): FieldProblem[] {
+  const problems = invalidEach(field, name, qualifiedNameProblems(name))
+  if (name.includes('/') || standardFinalizers.has(name)) return problems
+  const detail = 'name is neither a standard finalizer name nor is it fully qualified'
+  return [...problems, invalidValue(field, name, detail)]
+}
+
+function validate(draft: KubeObject): FieldProblem[] {
+  const finalizers = textsAt(fieldsAt(draft, 'spec'), 'finalizers')
+  return finalizers.flatMap((name) => finalizerProblems(name, 'spec.finalizers'))
+}
+
+function validateStatus(draft: KubeObject): FieldProblem[] {
+  const deleting = draft.metadata.deletionTimestamp !== undefined
+  const expected = deleting ? 'Terminating' : 'Active'
+  const phase = phaseOf(draft)
+  if (phase === expected) return []
+  const when = deleting ? 'is not empty' : 'is empty'
+  const detail = `may only be '${expected}' if \`deletionTimestamp\` ${when}`
+  return [invalidValue('status.Phase', phase, detail)]
+}
+
+/** A scope for the names of other objects. */
+export const namespace = defineKind({
+  kind: { group: '', version: 'v1', kind: 'Namespace', resource: 'namespaces', namespaced: false },
+  shortNames: ['ns'],
+  subresources: [
+    statusSubresource({ validate: validateStatus }),
+    {
+      name: 'finalize',
+      verbs: ['update'],
+      merge: (sent, stored) => mergeParts(sent, stored, ['spec']),
+      validate: (draft) =>
+        textsAt(fieldsAt(draft, 'spec'), 'finalizers').flatMap((name, index) =>
+          finalizerProblems(name, `spec.finalizers[${index}]`),
+        ),
+    },
+  ],
+  nameProblems: nameIsDnsLabel,
+  selectableFields: { 'status.phase': phaseOf, name: (object) => object.metadata.name },
+  applyDefaults: (draft) => {
+    labelWithName(draft)
+    setDefault(ensureFields(draft, 'status'), 'phase', 'Active')
+  },
+  prepareCreate,
+  prepareUpdate: (draft, stored) => {
+    ensureFields(draft, 'spec')['finalizers'] = fieldsAt(stored, 'spec')['finalizers']
+    draft['status'] = stored['status']
+  },
+  validate,
+  columns: [
+    nameColumn,
+    column('Status', 'Whether the namespace is in use or on its way out.', phaseOf),
+    ageColumn,
+  ],
+})

@@ -1,0 +1,42 @@
+const named: Readonly<Record<string, string>> = {
+  '"': '\\"',
+  '\\': '\\\\',
+  '\u0007': '\\a',
+  '\b': '\\b',
+  '\f': '\\f',
+  '\n': '\\n',
+  '\r': '\\r',
+  '\t': '\\t',
+  '\v': '\\v',
+}
+
+function escaped(char: string): string {
+  const known = named[char]
+  if (known !== undefined) return known
+  const code = char.codePointAt(0) ?? 0
+  if (code < 0x80) return `\\x${code.toString(16).padStart(2, '0')}`
+  if (code < 0x10000) return `\\u${code.toString(16).padStart(4, '0')}`
+  return `\\U${code.toString(16).padStart(8, '0')}`
+}
+
+// Go prints letters, marks, numbers, punctuation, symbols and the plain space as they are.
+const unprintable = /["\\]|[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu
+
+/** A string in Go's quotes (`%q`), as Kubernetes shows it in messages. */
+export const goQuote = (text: string): string => `"${text.replace(unprintable, escaped)}"`
+
+// Go's JSON encoder escapes what could end a script element.
+const htmlEscapes: Readonly<Record<string, string>> = {
+  '<': '\\u003c',
+  '>': '\\u003e',
+  '&': '\\u0026',
+  '\u2028': '\\u2028',
+  '\u2029': '\\u2029',
+}
+
+/** A value as Kubernetes shows it in messages: quoted text, plain numbers, JSON for the rest. */
+export function goValue(value: unknown): string {
+  if (typeof value === 'string') return goQuote(value)
+  if (value === undefined) return 'null'
+  return JSON.stringify(value).replace(/[<>&\u2028\u2029]/g, (char) => htmlEscapes[char] ?? char)
+}
