@@ -1,0 +1,149 @@
+import { type KeyObject, randomBytes, X509Certificate } from 'node:crypto'
+import { isIP } from 'node:net'
+import type { Extension } from '@peculiar/x509'
+import { CommandFailed } from '../core/index.ts'
+import { generateEcKey, publicKeyOf } from './keys.ts'
+import { loadX509, toSigningKey } from './x509-library.ts'
+
+/** A certificate authority: what it signs with, and what others trust. */
+export interface CertificateAuthority {
+  /** How messages call it, for example `cluster CA`. */
+  readonly name: string
+  /** The certificate whose key signs. */
+  readonly certificate: X509Certificate
+  /** Every certificate that is trusted, the signing one first. */
+  readonly bundlePem: string
+  /** Absent when the key is kept elsewhere: then nothing can be issued here. */
+  readonly key: KeyObject | undefined
+}
+
+/** Whom a certificate names. */
+export interface CertificateSubject {
+  readonly commonName: string
+  readonly organizations?: readonly string[]
+}
+
+/** What a certificate may be used for, in Kubernetes' words. */
+export type CertificateUsage = 'server auth' | 'client auth'
+
+/** A certificate to be signed by `ca`. */
+export interface CertificateOrder {
+  readonly ca: CertificateAuthority
+  readonly subject: CertificateSubject
+  readonly publicKey: KeyObject
+  readonly usages: readonly CertificateUsage[]
+  /** DNS names and IP addresses. */
+  readonly sans?: readonly string[]
+  /** Epoch milliseconds. */
+  readonly now: number
+  readonly lifetimeMs: number
+}
+
+/** A certificate and its PEM text. */
+export interface IssuedCertificate {
+  readonly certificate: X509Certificate
+  readonly certPem: string
+}
+
+/** How far certificates reach back, so that clients whose clocks are late accept them. */
+export const backdateMs = 5 * 60_000
+
+const extendedKeyUsageOf: Readonly<Record<CertificateUsage, string>> = {
+  'server auth': '1.3.6.1.5.5.7.3.1',
+  'client auth': '1.3.6.1.5.5.7.3.2',
+}
+
+/** Signs a certificate; it never outlives its CA. */
+export async function issueCertificate(order: CertificateOrder): Promise<IssuedCertificate> {
+  const { ca } = order
+  if (!ca.key) {
+    throw new CommandFailed('CA_KEY_MISSING', `the key of the ${ca.name} is not here`, {
+      hint: 'put the key beside its certificate, or have the certificate issued where the key is',
+    })
+  }
+  const x509 = await loadX509()
+  const signing = await toSigningKey(ca.key)
+  const issuer = new x509.X509Certificate(ca.certificate.raw)
+  const notAfter = Math.min(order.now + order.lifetimeMs, Date.parse(ca.certificate.validTo))
+  const usage =
+    x509.KeyUsageFlags.digitalSignature |
+    (order.publicKey.asymmetricKeyType === 'rsa' ? x509.KeyUsageFlags.keyEncipherment : 0)
+  const extensions: Extension[] = [
+    new x509.BasicConstraintsExtension(false, undefined, true),
+    new x509.KeyUsagesExtension(usage, true),
+    new x509.ExtendedKeyUsageExtension(order.usages.map((name) => extendedKeyUsageOf[name])),
+    await x509.AuthorityKeyIdentifierExtension.create(issuer),
+  ]
+  if (order.sans?.length) {
+    const names = order.sans.map((value) => ({ type: isIP(value) ? 'ip' : 'dns', value }) as const)
+    extensions.push(new x509.SubjectAlternativeNameExtension(names))
+  }
+  const made = await x509.X509CertificateGenerator.create({
+    serialNumber: randomSerial(),
+    subject: new x509.Name(nameOf(order.subject)),
+    issuer: issuer.subjectName,
+    notBefore: new Date(order.now - backdateMs),
+    notAfter: new Date(notAfter),
+    publicKey: publicKeyOf(order.publicKey).export({ type: 'spki', format: 'der' }),
+    signingKey: signing.key,
+    signingAlgorithm: signing.algorithm,
+    extensions,
+  })
+  return toIssued(made.rawData)
+}
+
+/** Makes a key and signs a certificate for it. */
+export async function issueKeyAndCertificate(
+  order: Omit<CertificateOrder, 'publicKey'>,
+): Promise<IssuedCertificate & { readonly key: KeyObject }> {
+  const key = await generateEcKey()
+  return { ...(await issueCertificate({ ...order, publicKey: publicKeyOf(key) })), key }
+}
+
+/** Signs a CA's own certificate with its key. */
+export async function issueAuthorityCertificate(order: {
+  readonly commonName: string
+  readonly key: KeyObject
+  readonly now: number
+  readonly lifetimeMs: number
+}): Promise<IssuedCertificate> {
+  const x509 = await loadX509()
+  const signing = await toSigningKey(order.key)
+  const publicKey = publicKeyOf(order.key).export({ type: 'spki', format: 'der' })
+  const name = new x509.Name(nameOf({ commonName: order.commonName }))
+  const { digitalSignature, keyCertSign, cRLSign } = x509.KeyUsageFlags
+  const made = await x509.X509CertificateGenerator.create({
+    serialNumber: randomSerial(),
+    subject: name,
+    issuer: name,
+    notBefore: new Date(order.now - backdateMs),
+    notAfter: new Date(order.now + order.lifetimeMs),
+    publicKey,
+    signingKey: signing.key,
+    signingAlgorithm: signing.algorithm,
+    extensions: [
+      new x509.BasicConstraintsExtension(true, undefined, true),
+      new x509.KeyUsagesExtension(digitalSignature | keyCertSign | cRLSign, true),
+      await x509.SubjectKeyIdentifierExtension.create(await x509.PublicKey.create(publicKey)),
+    ],
+  })
+  return toIssued(made.rawData)
+}
+
+function toIssued(der: ArrayBuffer): IssuedCertificate {
+  const certificate = new X509Certificate(Buffer.from(der))
+  return { certificate, certPem: certificate.toString() }
+}
+
+// As objects, never as text: in the text form of a name a comma or plus sign starts another attribute.
+function nameOf(subject: CertificateSubject): Record<string, { utf8String: string }[]>[] {
+  const organizations = (subject.organizations ?? []).map((o) => ({ O: [{ utf8String: o }] }))
+  return [...organizations, { CN: [{ utf8String: subject.commonName }] }]
+}
+
+// 126 random bits; the first byte is neither zero nor negative, so the number has one spelling only.
+function randomSerial(): string {
+  const bytes = randomBytes(16)
+  bytes[0] = ((bytes[0] ?? 0) & 0x3f) | 0x40
+  return bytes.toString('hex')
+}

@@ -1,0 +1,51 @@
+import { createPublicKey, generateKeyPair, type KeyObject } from 'node:crypto'
+import { promisify } from 'node:util'
+import { Secret } from '../core/index.ts'
+
+const generate = promisify(generateKeyPair)
+
+/** A new P-256 key, the kind that all our certificates have. */
+export async function generateEcKey(): Promise<KeyObject> {
+  return (await generate('ec', { namedCurve: 'P-256' })).privateKey
+}
+
+/** A new RSA key of 2048 bits: what every OIDC library can verify. */
+export async function generateRsaKey(): Promise<KeyObject> {
+  return (await generate('rsa', { modulusLength: 2048 })).privateKey
+}
+
+/** A private key as PKCS#8 PEM. */
+export function privateKeyPem(key: KeyObject): Secret {
+  return new Secret(key.export({ type: 'pkcs8', format: 'pem' }).toString())
+}
+
+/** The public half of a key as PEM. */
+export function publicKeyPem(key: KeyObject): string {
+  return publicKeyOf(key).export({ type: 'spki', format: 'pem' }).toString()
+}
+
+/** The public half of a key that may be either half. */
+export function publicKeyOf(key: KeyObject): KeyObject {
+  return key.type === 'private' ? createPublicKey(key) : key
+}
+
+/** Why certificates for this public key are not issued, or `undefined` if they are. */
+export function weaknessOfKey(key: KeyObject): string | undefined {
+  switch (key.asymmetricKeyType) {
+    case 'rsa': {
+      const bits = key.asymmetricKeyDetails?.modulusLength ?? 0
+      if (bits < 2048) return `an RSA key of ${bits} bits is too short, use at least 2048`
+      // Verifying with a huge modulus costs us far more than making it costs the sender.
+      return bits > 8192 ? `an RSA key of ${bits} bits is too long, use at most 8192` : undefined
+    }
+    case 'ec': {
+      const curve = key.asymmetricKeyDetails?.namedCurve ?? 'unknown'
+      const known = ['prime256v1', 'secp384r1', 'secp521r1'].includes(curve)
+      return known ? undefined : `the curve ${curve} is not supported, use P-256, P-384 or P-521`
+    }
+    case 'ed25519':
+      return undefined
+    default:
+      return `keys of type ${key.asymmetricKeyType ?? 'unknown'} are not supported, use RSA, ECDSA or Ed25519`
+  }
+}

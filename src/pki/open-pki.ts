@@ -1,0 +1,122 @@
+import type { KeyObject } from 'node:crypto'
+import { join } from 'node:path'
+import type { Clock, Logger } from '../core/index.ts'
+import { openAuthority } from './authority-files.ts'
+import {
+  type CertificateAuthority,
+  type CertificateSubject,
+  type IssuedCertificate,
+  issueKeyAndCertificate,
+} from './issue-certificate.ts'
+import { generateRsaKey, privateKeyPem, publicKeyPem } from './keys.ts'
+import { makePrivateDirectory, readKeyFile, writeKeyFile, writePublicFile } from './pki-file.ts'
+import { ensureServing } from './serving-files.ts'
+
+const dayMs = 24 * 60 * 60_000
+
+/** How long what a PKI issues lives. */
+export interface PkiLifetimes {
+  readonly caMs: number
+  readonly certificateMs: number
+}
+
+const defaultLifetimes: PkiLifetimes = { caMs: 3650 * dayMs, certificateMs: 365 * dayMs }
+
+/** The keys and certificates of one cluster, under kubeadm's file names. */
+export interface Pki {
+  readonly directory: string
+  /** Signs serving and client certificates. */
+  readonly clusterCa: CertificateAuthority
+  /** Signs what may speak for users by request headers. */
+  readonly frontProxyCa: CertificateAuthority
+  readonly serving: { readonly certFile: string; readonly keyFile: string }
+  readonly serviceAccount: {
+    readonly key: KeyObject
+    readonly keyFile: string
+    readonly publicFile: string
+  }
+  /** Issues the serving certificate if it is absent, near its end or lacks a name; true when it did. */
+  ensureServing(sans: readonly string[]): Promise<boolean>
+  /** A new client certificate with its key; nothing is written. */
+  issueClient(
+    subject: CertificateSubject,
+    lifetimeMs?: number,
+  ): Promise<IssuedCertificate & { readonly key: KeyObject }>
+}
+
+/** Finds the cluster's keys and certificates again and checks them, or makes them on the first start. */
+export async function openPki(
+  directory: string,
+  options: { readonly clock: Clock; readonly log: Logger; readonly lifetimes?: PkiLifetimes },
+): Promise<Pki> {
+  const { clock, log, lifetimes = defaultLifetimes } = options
+  const at = (name: string) => join(directory, name)
+  const serving = { certFile: at('apiserver.crt'), keyFile: at('apiserver.key') }
+  await makePrivateDirectory(directory)
+  const [clusterCa, frontProxyCa, serviceAccount] = await Promise.all([
+    openAuthority(
+      {
+        name: 'cluster CA',
+        certFile: at('ca.crt'),
+        keyFile: at('ca.key'),
+        commonName: 'kubernetes',
+        signedFiles: [serving.certFile],
+        lifetimeMs: lifetimes.caMs,
+      },
+      clock.now(),
+    ),
+    openAuthority(
+      {
+        name: 'front proxy CA',
+        certFile: at('front-proxy-ca.crt'),
+        keyFile: at('front-proxy-ca.key'),
+        commonName: 'front-proxy-ca',
+        signedFiles: [at('front-proxy-client.crt')],
+        lifetimeMs: lifetimes.caMs,
+      },
+      clock.now(),
+    ),
+    openServiceAccountKey(at('sa.key'), at('sa.pub')),
+  ])
+  return {
+    directory,
+    clusterCa,
+    frontProxyCa,
+    serving,
+    serviceAccount,
+    ensureServing: async (sans) =>
+      await ensureServing(
+        {
+          ...serving,
+          ca: clusterCa,
+          caFile: at('ca.crt'),
+          commonName: 'kube-apiserver',
+          sans,
+          lifetimeMs: lifetimes.certificateMs,
+        },
+        clock.now(),
+        log,
+      ),
+    issueClient: async (subject, lifetimeMs = lifetimes.certificateMs) =>
+      await issueKeyAndCertificate({
+        ca: clusterCa,
+        subject,
+        usages: ['client auth'],
+        now: clock.now(),
+        lifetimeMs,
+      }),
+  }
+}
+
+async function openServiceAccountKey(
+  keyFile: string,
+  publicFile: string,
+): Promise<Pki['serviceAccount']> {
+  const found = await readKeyFile(keyFile)
+  const key = found ?? (await generateRsaKey())
+  if (!found) {
+    await writeKeyFile(keyFile, privateKeyPem(key).reveal())
+    await writePublicFile(publicFile, publicKeyPem(key))
+  }
+  return { key, keyFile, publicFile }
+}
