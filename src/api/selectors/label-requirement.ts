@@ -1,4 +1,4 @@
-import { labelKeyProblems, labelValueProblems } from './label-syntax.ts'
+import { labelValueProblems, qualifiedNameProblems } from '../validation/label-rules.ts'
 
 /** How a requirement relates a label to its values. */
 export type LabelOperator = '=' | '==' | '!=' | 'in' | 'notin' | 'exists' | '!' | '>' | '<'
@@ -64,7 +64,7 @@ function numberProblems(operator: LabelOperator, values: readonly string[]): str
 /** Every problem of a requirement; empty when it can be used. */
 export function requirementProblems(requirement: LabelRequirement): string[] {
   const { key, operator, values } = requirement
-  const keyProblems = labelKeyProblems(key)
+  const keyProblems = qualifiedNameProblems(key)
   return [
     ...(keyProblems.length > 0 ? [invalidValue('key', key, keyProblems.join('; '))] : []),
     ...countProblems(operator, values),

@@ -1,11 +1,11 @@
 import { badRequest } from '../../core/index.ts'
+import { qualifiedNameProblems } from '../validation/label-rules.ts'
 import {
   invalidValue,
   type LabelOperator,
   type LabelRequirement,
   requirementProblems,
 } from './label-requirement.ts'
-import { labelKeyProblems } from './label-syntax.ts'
 
 const symbols = new Set(['=', '==', '!=', '!', '(', ')', ',', '>', '<'])
 const binaryOperators = ['=', '==', '!=', 'in', 'notin', '>', '<'] as const
@@ -45,7 +45,7 @@ const expected = (found: string, what: string): Unreadable =>
 function readKey(tokens: Tokens): string {
   const key = tokens.take()
   if (!isIdentifier(key)) throw expected(key, 'identifier')
-  const problems = labelKeyProblems(key)
+  const problems = qualifiedNameProblems(key)
   // Kubernetes names no field here, and prints the missing path like this.
   if (problems.length > 0) throw new Unreadable(invalidValue('<nil>', key, problems.join('; ')))
   return key
