@@ -1,0 +1,3 @@
+export * from './contract.ts'
+export type { HistoryLimits } from './history.ts'
+export { openMemoryStore } from './memory-store.ts'

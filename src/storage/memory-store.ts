@@ -1,0 +1,19 @@
+import { type Logger, silentLogger } from '../core/index.ts'
+import type { Store } from './contract.ts'
+import { defaultHistoryLimits, type HistoryLimits } from './history.ts'
+import { LocalStore } from './local-store.ts'
+import { firstRevision, Mirror } from './mirror.ts'
+
+/** A store that forgets everything when the process ends. */
+export function openMemoryStore(
+  options: { readonly log?: Logger; readonly history?: HistoryLimits } = {},
+): Store {
+  const log = options.log ?? silentLogger
+  const mirror = new Mirror({
+    records: [],
+    revision: firstRevision,
+    limits: options.history ?? defaultHistoryLimits,
+    onSinkFailure: (err) => log.error({ err }, 'watch sink failed'),
+  })
+  return new LocalStore(mirror, () => Promise.resolve())
+}
