@@ -59,16 +59,24 @@ export class ApiError extends SallyportError {
   readonly code: string
   readonly reason: StatusReason
   readonly details: StatusDetails | undefined
+  /** Where a list that has expired can go on, without being consistent. */
+  readonly continueToken: string | undefined
 
   constructor(
     reason: StatusReason,
     message: string,
-    options: { details?: StatusDetails; cause?: unknown; detail?: string } = {},
+    options: {
+      details?: StatusDetails
+      continueToken?: string
+      cause?: unknown
+      detail?: string
+    } = {},
   ) {
     super(message, options)
     this.reason = reason
     this.code = reason
     this.details = options.details
+    this.continueToken = options.continueToken
   }
 }
 

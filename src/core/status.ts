@@ -4,7 +4,7 @@ import { ApiError, httpCodeOf, type StatusDetails, type StatusReason } from './e
 export interface KubeStatus {
   readonly kind: 'Status'
   readonly apiVersion: 'v1'
-  readonly metadata: Record<string, never>
+  readonly metadata: { readonly continue?: string }
   readonly status: 'Success' | 'Failure'
   readonly message?: string
   readonly reason?: StatusReason
@@ -19,7 +19,7 @@ export function toKubeStatus(error: unknown): KubeStatus {
   return {
     kind: 'Status',
     apiVersion: 'v1',
-    metadata: {},
+    metadata: known?.continueToken === undefined ? {} : { continue: known.continueToken },
     status: 'Failure',
     message: known?.message ?? 'Internal error occurred',
     reason,

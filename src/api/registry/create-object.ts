@@ -1,0 +1,127 @@
+import { randomInt } from 'node:crypto'
+import {
+  ApiError,
+  alreadyExists,
+  badRequest,
+  invalid,
+  type KubeObject,
+  kubeTime,
+} from '../../core/index.ts'
+import { KeyExists, type StoredRecord } from '../../storage/index.ts'
+import type { KindDefinition } from '../kinds/kind-definition.ts'
+import { toCause } from '../validation/field-problem.ts'
+import { validateMetadata } from '../validation/index.ts'
+import { storeKey } from './keys.ts'
+import { requireLivingNamespace } from './namespace-lifecycle.ts'
+import { encodeObject } from './object-bytes.ts'
+import type { RegistryContext, WriteOptions } from './registry-context.ts'
+
+// The alphabet that Kubernetes uses for generated names: no vowels, no look-alikes.
+const suffixAlphabet = 'bcdfghjklmnpqrstvwxz2456789'
+const suffixLength = 5
+const maxGeneratedBase = 63 - suffixLength
+const generateAttempts = 8
+
+function generatedName(base: string): string {
+  let name = base.slice(0, maxGeneratedBase)
+  for (let i = 0; i < suffixLength; i++) name += suffixAlphabet[randomInt(suffixAlphabet.length)]
+  return name
+}
+
+/** Gives a new object what the server decides, and refuses what is wrong with it. */
+function prepareDraft(
+  context: RegistryContext,
+  definition: KindDefinition,
+  draft: KubeObject,
+  options: WriteOptions,
+): void {
+  const { metadata } = draft
+  if (metadata.resourceVersion)
+    throw badRequest('resourceVersion should not be set on objects to be created')
+  definition.applyDefaults(draft)
+  definition.prepareCreate(draft, { user: options.user, clock: context.clock })
+  delete metadata.deletionTimestamp
+  delete metadata.deletionGracePeriodSeconds
+  delete (metadata as { managedFields?: unknown }).managedFields
+  delete (metadata as { selfLink?: unknown }).selfLink
+  metadata.uid = context.newUid()
+  metadata.creationTimestamp = kubeTime(context.clock.now())
+  if (definition.hasGeneration) metadata.generation = 1
+  else delete metadata.generation
+  const problems = [
+    ...validateMetadata(draft, definition, { create: true }),
+    ...definition.validate(draft),
+  ]
+  if (problems.length > 0) throw invalid(definition.kind, metadata.name, problems.map(toCause))
+}
+
+/** A created object: its record, or for a dry run the object that would have been stored. */
+export interface WriteResult {
+  readonly object: KubeObject
+  readonly record?: StoredRecord
+}
+
+async function storeNew(
+  context: RegistryContext,
+  definition: KindDefinition,
+  draft: KubeObject,
+): Promise<WriteResult> {
+  const undo = context.hooks
+    .filter((hook) => hook.kind === definition.kind)
+    .map((hook) => hook.beforeStore?.(draft, undefined))
+  try {
+    const record = await context.store.create(
+      storeKey(definition.kind, draft.metadata),
+      encodeObject(draft),
+    )
+    draft.metadata.resourceVersion = String(record.revision)
+    return { object: draft, record }
+  } catch (cause) {
+    for (const revert of undo) revert?.()
+    if (cause instanceof KeyExists) throw alreadyExists(definition.kind, draft.metadata.name)
+    throw cause
+  }
+}
+
+/** Stores a new object. `draft` is decoded, structurally right and belongs to this call. */
+export async function createObject(
+  context: RegistryContext,
+  definition: KindDefinition,
+  draft: KubeObject,
+  options: WriteOptions & { readonly signal: AbortSignal },
+): Promise<WriteResult> {
+  const { metadata } = draft
+  const base = metadata.name ? '' : (metadata.generateName ?? '')
+  if (base) metadata.name = generatedName(base)
+  prepareDraft(context, definition, draft, options)
+  requireLivingNamespace(context, definition, draft)
+  for (const admit of context.admissions) {
+    await admit(
+      {
+        user: options.user,
+        operation: 'create',
+        kind: definition.kind,
+        subresource: '',
+        namespace: metadata.namespace ?? '',
+        name: metadata.name,
+        object: draft,
+        dryRun: options.dryRun,
+      },
+      options.signal,
+    )
+  }
+  if (options.dryRun) {
+    if (context.store.get(storeKey(definition.kind, metadata)))
+      throw alreadyExists(definition.kind, metadata.name)
+    return { object: draft }
+  }
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await storeNew(context, definition, draft)
+    } catch (error) {
+      const taken = error instanceof ApiError && error.reason === 'AlreadyExists'
+      if (!base || !taken || attempt === generateAttempts) throw error
+      metadata.name = generatedName(base)
+    }
+  }
+}

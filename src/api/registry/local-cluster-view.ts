@@ -1,0 +1,171 @@
+import {
+  ApiError,
+  apiVersionOf,
+  type ClusterView,
+  type Key,
+  type Kind,
+  type KubeObject,
+  type ObjectList,
+  type Preconditions,
+  type Query,
+  type ReviewKind,
+  type UserInfo,
+  type WatchEvent,
+  wellKnown,
+} from '../../core/index.ts'
+import type { KindDefinition } from '../kinds/kind-definition.ts'
+import { ChangeQueue } from './change-queue.ts'
+import { createObject } from './create-object.ts'
+import { deleteObject } from './delete-object.ts'
+import { storeKey } from './keys.ts'
+import { listObjects } from './list-objects.ts'
+import { decodeObject } from './object-bytes.ts'
+import type { RegistryContext } from './registry-context.ts'
+import { parseResourceVersion } from './resource-version.ts'
+import { updateObject } from './update-object.ts'
+import { changeOf, watchObjects } from './watch-objects.ts'
+
+/** Answers a review on behalf of the cluster itself. */
+export type Reviewer = (
+  kind: ReviewKind,
+  object: KubeObject,
+  signal: AbortSignal,
+) => Promise<KubeObject>
+
+/** The identity under which the server's own parts act on its registry. */
+export const serverUser: UserInfo = {
+  username: 'system:apiserver',
+  groups: [wellKnown.masters, wellKnown.authenticated],
+}
+
+/** The cluster view on our own registry. */
+export class LocalClusterView implements ClusterView {
+  readonly #context: RegistryContext
+  readonly #review: Reviewer
+
+  constructor(context: RegistryContext, review: Reviewer) {
+    this.#context = context
+    this.#review = review
+  }
+
+  async get(kind: Kind, key: Key, signal: AbortSignal): Promise<KubeObject | undefined> {
+    const definition = this.#definition(kind)
+    await this.#context.store.freshen(signal)
+    const record = this.#context.store.get(storeKey(definition.kind, key))
+    return record && decodeObject(definition.kind, record)
+  }
+
+  async list(kind: Kind, query: Query, signal: AbortSignal): Promise<ObjectList> {
+    const definition = this.#definition(kind)
+    const page = await listObjects(this.#context, definition, query, signal)
+    return {
+      items: page.runs.flatMap((run) => run.map((record) => decodeObject(definition.kind, record))),
+      resourceVersion: String(page.revision),
+    }
+  }
+
+  async *watch(
+    kind: Kind,
+    query: Query & { readonly from: string },
+    signal: AbortSignal,
+  ): AsyncGenerator<WatchEvent> {
+    const definition = this.#definition(kind)
+    const queue = new ChangeQueue()
+    const after = parseResourceVersion(query.from)
+    const subscription = watchObjects(
+      this.#context,
+      definition,
+      { ...query, after },
+      (events, selection) => {
+        for (const event of events) {
+          const change = changeOf(event, selection)
+          if (change) queue.push(change)
+        }
+      },
+    )
+    const end = () => queue.close()
+    signal.addEventListener('abort', end, { once: true })
+    if (signal.aborted) end()
+    try {
+      for await (const { type, record } of queue) {
+        if (signal.aborted) return
+        yield { type, object: decodeObject(definition.kind, record) }
+      }
+    } finally {
+      subscription.close()
+      signal.removeEventListener('abort', end)
+    }
+  }
+
+  async write(
+    op: 'create' | 'update' | 'delete',
+    object: KubeObject,
+    options: { readonly subresource?: string } & Preconditions,
+    signal: AbortSignal,
+  ): Promise<KubeObject> {
+    const definition = this.#definitionOf(object)
+    const writing = { user: serverUser, dryRun: false, signal }
+    if (op === 'create') {
+      const created = await createObject(
+        this.#context,
+        definition,
+        structuredClone(object),
+        writing,
+      )
+      return created.object
+    }
+    const { resourceVersion, uid } = options
+    const preconditions = {
+      ...(resourceVersion !== undefined && { resourceVersion }),
+      ...(uid !== undefined && { uid }),
+    }
+    if (op === 'delete') {
+      const deletion = { ...writing, key: object.metadata, preconditions }
+      return (await deleteObject(this.#context, definition, deletion)).object
+    }
+    const subresource = this.#subresource(definition, options.subresource)
+    const sent = structuredClone(object)
+    Object.assign(sent.metadata, preconditions)
+    const updated = await updateObject(this.#context, definition, {
+      ...writing,
+      key: object.metadata,
+      ...(subresource && { subresource }),
+      mutate: () => structuredClone(sent),
+    })
+    return updated.object
+  }
+
+  review(kind: ReviewKind, object: KubeObject, signal: AbortSignal): Promise<KubeObject> {
+    return this.#review(kind, object, signal)
+  }
+
+  #definition(kind: Kind): KindDefinition {
+    const found = this.#context.definitions.find(
+      (definition) =>
+        definition.kind.group === kind.group && definition.kind.resource === kind.resource,
+    )
+    if (!found)
+      throw new ApiError('NotFound', `this cluster does not serve ${kind.resource}.${kind.group}`)
+    return found
+  }
+
+  #definitionOf(object: KubeObject): KindDefinition {
+    const found = this.#context.definitions.find(
+      ({ kind }) => kind.kind === object.kind && apiVersionOf(kind) === object.apiVersion,
+    )
+    if (!found)
+      throw new ApiError(
+        'NotFound',
+        `no matches for kind "${object.kind}" in version "${object.apiVersion}"`,
+      )
+    return found
+  }
+
+  #subresource(definition: KindDefinition, name: string | undefined) {
+    if (name === undefined || name === '') return undefined
+    const found = definition.subresources.find((subresource) => subresource.name === name)
+    if (!found)
+      throw new ApiError('NotFound', `${definition.kind.resource} have no subresource ${name}`)
+    return found
+  }
+}

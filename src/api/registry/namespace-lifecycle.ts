@@ -1,0 +1,51 @@
+import { ApiError, forbidden, type Kind, type KubeObject, notFound } from '../../core/index.ts'
+import type { KindDefinition } from '../kinds/kind-definition.ts'
+import { storeKey } from './keys.ts'
+import { decodeObject } from './object-bytes.ts'
+import type { RegistryContext } from './registry-context.ts'
+
+/** The kind that all namespaced objects live in. */
+export const namespaceKind: Kind = {
+  group: '',
+  version: 'v1',
+  kind: 'Namespace',
+  resource: 'namespaces',
+  namespaced: false,
+}
+
+const undeletable = new Set(['default', 'kube-system', 'kube-public'])
+
+/** Refuses new content for a namespace that does not exist or is on its way out. */
+export function requireLivingNamespace(
+  context: RegistryContext,
+  definition: KindDefinition,
+  draft: KubeObject,
+): void {
+  if (!definition.kind.namespaced) return
+  const namespace = draft.metadata.namespace ?? ''
+  const record = context.store.get(storeKey(namespaceKind, { name: namespace }))
+  if (!record) throw notFound(namespaceKind, namespace)
+  // Searching the bytes first spares parsing a living namespace on every create.
+  if (!record.value.includes('"deletionTimestamp"')) return
+  if (!decodeObject(namespaceKind, record).metadata.deletionTimestamp) return
+  const why = `unable to create new content in namespace ${namespace} because it is being terminated`
+  const refusal = forbidden(definition.kind, draft.metadata.name, why)
+  throw new ApiError('Forbidden', refusal.message, {
+    details: {
+      ...refusal.details,
+      causes: [
+        {
+          reason: 'NamespaceTerminating',
+          message: `namespace ${namespace} is being terminated`,
+          field: 'metadata.namespace',
+        },
+      ],
+    },
+  })
+}
+
+/** Refuses to delete the namespaces that the cluster itself lives in. */
+export function requireDeletableNamespace(kind: Kind, name: string): void {
+  if (kind.resource === 'namespaces' && kind.group === '' && undeletable.has(name))
+    throw forbidden(kind, name, 'this namespace may not be deleted')
+}

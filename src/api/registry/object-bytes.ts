@@ -1,0 +1,85 @@
+import { apiVersionOf, type Kind, type KubeObject } from '../../core/index.ts'
+import type { StoredRecord } from '../../storage/index.ts'
+
+/*
+ * An object is serialised once per change. What is stored is its JSON from the second metadata field
+ * on; kind, apiVersion and resourceVersion stand before it, so that every answer (an object, a list
+ * item, a watch event) is a constant head, the revision and the stored bytes, and nothing is parsed.
+ */
+const metadataHead = '{"metadata":{'
+
+/** The constant bytes that stand around the stored part of objects of one kind. */
+export interface KindBytes {
+  readonly objectHead: Buffer
+  readonly listHead: string
+}
+
+/** An object as the store keeps it. */
+export function encodeObject(object: KubeObject): Buffer {
+  const { kind: _kind, apiVersion: _apiVersion, metadata, ...rest } = object
+  const { resourceVersion: _resourceVersion, ...storedMetadata } = metadata
+  const text = JSON.stringify({ metadata: storedMetadata, ...rest })
+  return Buffer.from(text.slice(metadataHead.length))
+}
+
+/** The heads for `kind`. */
+export function kindBytes(kind: Kind): KindBytes {
+  const apiVersion = apiVersionOf(kind)
+  return {
+    objectHead: Buffer.from(`{"kind":"${kind.kind}","apiVersion":"${apiVersion}",`),
+    listHead: `{"kind":"${kind.kind}List","apiVersion":"${apiVersion}","metadata":`,
+  }
+}
+
+const itemHead = Buffer.from('{"metadata":{"resourceVersion":"')
+const afterRevision = Buffer.from('",')
+
+/** The stored object as a fresh value; nobody else holds it. */
+export function decodeObject(kind: Kind, record: StoredRecord): KubeObject {
+  const stored: KubeObject = JSON.parse(
+    `{"kind":"${kind.kind}","apiVersion":"${apiVersionOf(kind)}","metadata":{"resourceVersion":"${record.revision}",${record.value.toString()}`,
+  )
+  return stored
+}
+
+function writeItem(target: Buffer, at: number, record: StoredRecord): number {
+  let offset = at
+  offset += itemHead.copy(target, offset)
+  offset += target.latin1Write(String(record.revision), offset)
+  offset += afterRevision.copy(target, offset)
+  offset += record.value.copy(target, offset)
+  return offset
+}
+
+const itemLength = (record: StoredRecord): number =>
+  itemHead.length + String(record.revision).length + afterRevision.length + record.value.length
+
+/** The bytes of one object, between `before` and `after`. */
+export function objectBytes(
+  kind: KindBytes,
+  record: StoredRecord,
+  before: Buffer,
+  after: Buffer,
+): Buffer {
+  const length = before.length + kind.objectHead.length + itemLength(record) - 1 + after.length
+  const target = Buffer.allocUnsafeSlow(length)
+  let offset = before.copy(target)
+  // The item's opening brace is overwritten by the end of the head, which has its own.
+  const end = writeItem(target, offset + kind.objectHead.length - 1, record)
+  offset += kind.objectHead.copy(target, offset)
+  after.copy(target, end)
+  return target
+}
+
+/** The bytes of a run of list items, separated by commas, without kind and apiVersion as in Kubernetes' lists. */
+export function runBytes(run: readonly StoredRecord[]): Buffer {
+  let length = run.length === 0 ? 0 : run.length - 1
+  for (const record of run) length += itemLength(record)
+  const target = Buffer.allocUnsafeSlow(length)
+  let offset = 0
+  for (const record of run) {
+    if (offset > 0) target[offset++] = 0x2c
+    offset = writeItem(target, offset, record)
+  }
+  return target
+}

@@ -1,0 +1,27 @@
+import type { Admission, Clock, Kind, KubeObject, UserInfo } from '../../core/index.ts'
+import type { Store } from '../../storage/index.ts'
+import type { KindDefinition } from '../kinds/kind-definition.ts'
+
+/** Server-side effects of one kind that need more than the object itself, such as address allocation. */
+export interface WriteHook {
+  readonly kind: Kind
+  /** Completes a draft, in place, just before it is stored; returns what undoes it if storing fails. */
+  beforeStore?(draft: KubeObject, stored: KubeObject | undefined): (() => void) | undefined
+  afterDelete?(last: KubeObject): void
+}
+
+/** What every operation on stored objects works with. */
+export interface RegistryContext {
+  readonly store: Store
+  readonly clock: Clock
+  readonly definitions: readonly KindDefinition[]
+  readonly admissions: readonly Admission[]
+  readonly hooks: readonly WriteHook[]
+  readonly newUid: () => string
+}
+
+/** Who writes, and whether it is meant. */
+export interface WriteOptions {
+  readonly user: UserInfo
+  readonly dryRun: boolean
+}

@@ -1,0 +1,64 @@
+import type { Kind } from '../../core/index.ts'
+import type { StoredRecord } from '../../storage/index.ts'
+import type { KindDefinition } from '../kinds/kind-definition.ts'
+import {
+  type FieldSelector,
+  type LabelSelector,
+  type Labels,
+  parseFieldSelector,
+  parseLabelSelector,
+} from '../selectors/index.ts'
+import { keyOf } from './keys.ts'
+import { decodeObject } from './object-bytes.ts'
+
+/** Tells of a stored record whether a request's selectors mean it. */
+export interface Selection {
+  readonly isEverything: boolean
+  /** The only name that can match, if the selectors pin one. */
+  readonly pinnedName: string | undefined
+  matches(record: StoredRecord): boolean
+}
+
+const noLabels: Labels = Object.freeze({})
+// Labels are asked for again and again by lists and watches; the rest of the object is not kept.
+const labelsOfRecord = new WeakMap<StoredRecord, Labels>()
+
+function labelsOf(kind: Kind, record: StoredRecord): Labels {
+  const known = labelsOfRecord.get(record)
+  if (known) return known
+  const labels = record.value.includes('"labels":{')
+    ? (decodeObject(kind, record).metadata.labels ?? noLabels)
+    : noLabels
+  labelsOfRecord.set(record, labels)
+  return labels
+}
+
+const everything: Selection = { isEverything: true, pinnedName: undefined, matches: () => true }
+
+function combine(kind: Kind, labels: LabelSelector, fields: FieldSelector): Selection {
+  const { pinnedName, pinnedNamespace } = fields
+  const onlyNames = /^metadata\.name(space)?=[^,]*$/.test(fields.canonical)
+  return {
+    isEverything: false,
+    pinnedName,
+    matches(record) {
+      const key = keyOf(kind, record.key)
+      if (pinnedName !== undefined && key.name !== pinnedName) return false
+      if (pinnedNamespace !== undefined && (key.namespace ?? '') !== pinnedNamespace) return false
+      if (!labels.isEverything && !labels(labelsOf(kind, record))) return false
+      return fields.isEverything || onlyNames || fields(decodeObject(kind, record))
+    },
+  }
+}
+
+/** The selection that a request's `labelSelector` and `fieldSelector` state; throws a 400. */
+export function selectionOf(
+  definition: KindDefinition,
+  query: { readonly labelSelector?: string; readonly fieldSelector?: string },
+): Selection {
+  const labels = parseLabelSelector(query.labelSelector ?? '')
+  const fields = parseFieldSelector(query.fieldSelector ?? '', definition)
+  return labels.isEverything && fields.isEverything
+    ? everything
+    : combine(definition.kind, labels, fields)
+}

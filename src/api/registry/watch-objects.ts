@@ -1,0 +1,52 @@
+import { ApiError, type Query } from '../../core/index.ts'
+import {
+  RevisionCompacted,
+  type StoredRecord,
+  type StoreEvent,
+  type Subscription,
+} from '../../storage/index.ts'
+import type { KindDefinition } from '../kinds/kind-definition.ts'
+import { storePrefix } from './keys.ts'
+import type { RegistryContext } from './registry-context.ts'
+import { type Selection, selectionOf } from './selection.ts'
+
+/** A change as one watcher sees it: its selectors decide whether an object comes, stays or goes. */
+export interface ObjectChange {
+  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'
+  readonly record: StoredRecord
+}
+
+/** Receives the changes of one commit. `source` is the same array for all watchers without selectors. */
+export type ChangeSink = (source: readonly StoreEvent[], selection: Selection) => void
+
+/** What an event means to a watcher with `selection`; `undefined` when it does not concern them. */
+export function changeOf(event: StoreEvent, selection: Selection): ObjectChange | undefined {
+  const { record, previous } = event
+  if (event.type === 'delete')
+    return selection.matches(record) ? { type: 'DELETED', record } : undefined
+  const had = previous !== undefined && selection.matches(previous)
+  if (selection.matches(record)) return { type: had ? 'MODIFIED' : 'ADDED', record }
+  // To this watcher the object is gone: it gets what it knew, at the revision of the change.
+  return had ? { type: 'DELETED', record: { ...previous, revision: record.revision } } : undefined
+}
+
+/** The 410 by which a watcher learns that it must list again. */
+export const tooOld = (asked: number, oldest: number): ApiError =>
+  new ApiError('Expired', `too old resource version: ${asked} (${oldest})`)
+
+/** Watches the objects that `query` means, after revision `after`; throws `Expired` when that is too old. */
+export function watchObjects(
+  context: RegistryContext,
+  definition: KindDefinition,
+  query: Query & { readonly after: number },
+  sink: ChangeSink,
+): Subscription {
+  const selection = selectionOf(definition, query)
+  const prefix = storePrefix(definition.kind, query)
+  try {
+    return context.store.watch(prefix, query.after, (events) => sink(events, selection))
+  } catch (error) {
+    if (error instanceof RevisionCompacted) throw tooOld(query.after, context.store.oldestRevision)
+    throw error
+  }
+}

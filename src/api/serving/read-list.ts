@@ -1,0 +1,120 @@
+import { apiVersionOf } from '../../core/index.ts'
+import type { StoredRecord } from '../../storage/index.ts'
+import { type ListPage, type ListQuery, listObjects } from '../registry/list-objects.ts'
+import { decodeObject, runBytes } from '../registry/object-bytes.ts'
+import { renderTable, toPartialObjectMetadata } from '../table/index.ts'
+import { type ApiCall, selectionQuery, wantsPretty, wholeNumber } from './api-call.ts'
+import { acceptsGzip, type CompressedRuns, minGzipBytes } from './gzip-runs.ts'
+import { includeObject } from './read-object.ts'
+import { type ResponseForm, responseForm } from './response-form.ts'
+import type { RunCache } from './run-cache.ts'
+import { sendValue } from './send.ts'
+
+/** What lists have been rendered to before. */
+export interface ListCaches {
+  readonly plain: RunCache
+  readonly compressed: CompressedRuns
+}
+
+/** The query of a list request; throws a 400 for parameters that make no sense. */
+export function listQueryOf(call: ApiCall): ListQuery {
+  const { query } = call.info
+  const limit = wholeNumber(call, 'limit')
+  const from = query.get('continue')
+  const resourceVersion = query.get('resourceVersion')
+  const resourceVersionMatch = query.get('resourceVersionMatch')
+  return {
+    ...selectionQuery(call),
+    ...(limit !== undefined && { limit }),
+    ...(from && { continue: from }),
+    ...(resourceVersion && { resourceVersion }),
+    ...(resourceVersionMatch && { resourceVersionMatch }),
+  }
+}
+
+function listMeta(page: ListPage) {
+  return {
+    resourceVersion: String(page.revision),
+    ...(page.continue !== undefined && { continue: page.continue }),
+    ...(page.remaining !== undefined && { remainingItemCount: page.remaining }),
+  }
+}
+
+function sendListBytes(call: ApiCall, page: ListPage, caches: ListCaches): void {
+  const head = Buffer.from(
+    `${call.resource.bytes.listHead}${JSON.stringify(listMeta(page))},"items":[`,
+  )
+  const runs = page.runs.filter((run) => run.length > 0)
+  const bodies = runs.map((run) => caches.plain.get(run))
+  let length = head.length + tail.length + Math.max(0, bodies.length - 1)
+  for (const body of bodies) length += body.length
+  if (length >= minGzipBytes && acceptsGzip(call.request)) {
+    caches.compressed.send(call.response, head, runs, tail)
+    return
+  }
+  call.response.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': length })
+  call.response.cork()
+  call.response.write(head)
+  bodies.forEach((body, index) => {
+    if (index > 0) call.response.write(comma)
+    call.response.write(body)
+  })
+  call.response.end(tail)
+  call.response.uncork()
+}
+
+const comma = Buffer.from(',')
+const tail = Buffer.from(']}\n')
+
+async function sendListView(call: ApiCall, page: ListPage, form: ResponseForm): Promise<void> {
+  const { definition } = call.resource
+  const objects = page.runs.flatMap((run: readonly StoredRecord[]) =>
+    run.map((record) => decodeObject(definition.kind, record)),
+  )
+  const options = { encoding: form.encoding, pretty: wantsPretty(call) }
+  await sendValue(call.response, 200, listView(call, page, objects, form.view), options)
+}
+
+function listView(
+  call: ApiCall,
+  page: ListPage,
+  objects: ReturnType<typeof decodeObject>[],
+  view: ResponseForm['view'],
+): unknown {
+  const { definition } = call.resource
+  const metadata = listMeta(page)
+  if (view === 'table')
+    return renderTable(definition, objects, {
+      includeObject: includeObject(call),
+      listMeta: metadata,
+      now: call.context.clock.now(),
+      includeHeaders: call.info.query.get('includeHeaders') !== 'false',
+    })
+  if (view === 'metadata')
+    return {
+      kind: 'PartialObjectMetadataList',
+      apiVersion: 'meta.k8s.io/v1',
+      metadata,
+      items: objects.map(toPartialObjectMetadata),
+    }
+  const items = objects.map(({ kind: _kind, apiVersion: _apiVersion, ...rest }) => rest)
+  const { kind } = definition
+  return { kind: `${kind.kind}List`, apiVersion: apiVersionOf(kind), metadata, items }
+}
+
+/** GET of a collection. */
+export async function handleList(call: ApiCall, caches: ListCaches): Promise<void> {
+  const form = responseForm(call.request.headers.accept)
+  const page = await listObjects(
+    call.context,
+    call.resource.definition,
+    listQueryOf(call),
+    call.signal,
+  )
+  if (form.view === 'object' && form.encoding === 'json' && !wantsPretty(call))
+    sendListBytes(call, page, caches)
+  else await sendListView(call, page, form)
+}
+
+/** Renders a run for the cache of plain lists. */
+export const renderRun = runBytes

@@ -1,0 +1,72 @@
+import { notFound } from '../../core/index.ts'
+import type { StoredRecord } from '../../storage/index.ts'
+import { storeKey } from '../registry/keys.ts'
+import { decodeObject, objectBytes } from '../registry/object-bytes.ts'
+import { parseResourceVersion, waitForRevision } from '../registry/resource-version.ts'
+import { renderTable, toPartialObjectMetadata } from '../table/index.ts'
+import { type ApiCall, keyOfCall, wantsPretty } from './api-call.ts'
+import { responseForm } from './response-form.ts'
+import { sendJsonBytes, sendValue } from './send.ts'
+
+const nothing = Buffer.alloc(0)
+const newline = Buffer.from('\n')
+
+/** Sends one stored object in the form that the client asked for. */
+export async function sendRecord(call: ApiCall, code: number, record: StoredRecord): Promise<void> {
+  const form = responseForm(call.request.headers.accept)
+  const { definition, bytes } = call.resource
+  const pretty = wantsPretty(call)
+  if (form.view === 'object' && form.encoding === 'json' && !pretty) {
+    sendJsonBytes(call.response, code, objectBytes(bytes, record, nothing, newline))
+    return
+  }
+  await sendObject(call, code, decodeObject(definition.kind, record))
+}
+
+/** Sends one object that need not be stored, such as the outcome of a dry run. */
+export async function sendObject(
+  call: ApiCall,
+  code: number,
+  object: ReturnType<typeof decodeObject>,
+): Promise<void> {
+  const form = responseForm(call.request.headers.accept)
+  const options = { encoding: form.encoding, pretty: wantsPretty(call) }
+  await sendValue(call.response, code, viewed(call, object, form.view), options)
+}
+
+function viewed(
+  call: ApiCall,
+  object: ReturnType<typeof decodeObject>,
+  view: ReturnType<typeof responseForm>['view'],
+): unknown {
+  if (view === 'object') return object
+  if (view === 'metadata') return toPartialObjectMetadata(object)
+  return renderTable(call.resource.definition, [object], {
+    includeObject: includeObject(call),
+    listMeta: { resourceVersion: object.metadata.resourceVersion ?? '' },
+    now: call.context.clock.now(),
+    includeHeaders: call.info.query.get('includeHeaders') !== 'false',
+  })
+}
+
+/** How much of each object a table's rows carry. */
+export function includeObject(call: ApiCall): 'None' | 'Metadata' | 'Object' {
+  const asked = call.info.query.get('includeObject')
+  return asked === 'None' || asked === 'Object' ? asked : 'Metadata'
+}
+
+/** GET of one object. */
+export async function handleGet(call: ApiCall): Promise<void> {
+  const { store } = call.context
+  const asked = call.info.query.get('resourceVersion')
+  if (asked) await waitForRevision(store, parseResourceVersion(asked), call.signal)
+  else {
+    const fresh = store.freshen(call.signal)
+    if (typeof fresh !== 'number') await fresh
+  }
+  const { kind } = call.resource.definition
+  const key = keyOfCall(call)
+  const record = store.get(storeKey(kind, key))
+  if (!record) throw notFound(kind, key.name)
+  await sendRecord(call, 200, record)
+}
