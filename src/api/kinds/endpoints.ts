@@ -1,8 +1,90 @@
+import type { KubeObject } from '../../core/index.ts'
+import { type FieldProblem, invalidEach, required } from '../validation/field-problem.ts'
+import { endpointIpProblems, ipProblems } from '../validation/ip.ts'
+import { nameIsDnsSubdomain } from '../validation/names.ts'
+import { portNumberProblems } from '../validation/port-rules.ts'
+import { ageColumn, column, nameColumn } from './columns.ts'
 import { defineKind } from './define-kind.ts'
+import { appProtocolProblems, optionalLabelProblems, protocolProblems } from './endpoint-address.ts'
+import { type Fields, numberAt, recordsAt, setDefault, textAt } from './fields.ts'
+import type { Allowances } from './kind-definition.ts'
+import { withMore } from './shortened-list.ts'
 
-/** The kind Endpoints. */
+function addressProblems(address: Fields, field: string, allowances: Allowances): FieldProblem[] {
+  const ip = textAt(address, 'ip')
+  const nodeName = address['nodeName']
+  const allowLoopback = allowances.loopbackEndpoints ?? false
+  return [
+    ...invalidEach(`${field}.ip`, ip, ipProblems(ip)),
+    ...optionalLabelProblems(address, 'hostname', field),
+    ...(typeof nodeName === 'string'
+      ? invalidEach(`${field}.nodeName`, nodeName, nameIsDnsSubdomain(nodeName, false))
+      : []),
+    ...invalidEach(`${field}.ip`, ip, endpointIpProblems(ip, allowLoopback)),
+  ]
+}
+
+function portProblems(port: Fields, nameNeeded: boolean, field: string): FieldProblem[] {
+  const number = numberAt(port, 'port') ?? 0
+  return [
+    ...(nameNeeded && !textAt(port, 'name')
+      ? [required(`${field}.name`)]
+      : optionalLabelProblems(port, 'name', field)),
+    ...invalidEach(`${field}.port`, number, portNumberProblems(number)),
+    ...protocolProblems(port, field),
+    ...appProtocolProblems(port, field),
+  ]
+}
+
+function subsetProblems(subset: Fields, field: string, allowances: Allowances): FieldProblem[] {
+  const lists = ['addresses', 'notReadyAddresses'] as const
+  const ports = recordsAt(subset, 'ports')
+  const isEmpty = lists.every((list) => recordsAt(subset, list).length === 0)
+  return [
+    ...(isEmpty ? [required(field, 'must specify `addresses` or `notReadyAddresses`')] : []),
+    ...lists.flatMap((list) =>
+      recordsAt(subset, list).flatMap((address, index) =>
+        addressProblems(address, `${field}.${list}[${index}]`, allowances),
+      ),
+    ),
+    ...ports.flatMap((port, index) =>
+      portProblems(port, ports.length > 1, `${field}.ports[${index}]`),
+    ),
+  ]
+}
+
+const hostPort = (ip: string, port: number): string =>
+  ip.includes(':') ? `[${ip}]:${port}` : `${ip}:${port}`
+
+function shownSubset(subset: Fields): string[] {
+  const ips = recordsAt(subset, 'addresses').map((address) => textAt(address, 'ip'))
+  const ports = recordsAt(subset, 'ports')
+  if (ports.length === 0) return ips
+  return ports.flatMap((port) => ips.map((ip) => hostPort(ip, numberAt(port, 'port') ?? 0)))
+}
+
+function shownEndpoints(object: KubeObject): string {
+  const subsets = recordsAt(object, 'subsets')
+  return subsets.length === 0 ? '<none>' : withMore(subsets.flatMap(shownSubset))
+}
+
+/** Addresses behind a Service, in the older form. */
 export const endpoints = defineKind({
   kind: { group: '', version: 'v1', kind: 'Endpoints', resource: 'endpoints', namespaced: true },
   shortNames: ['ep'],
   createOnUpdate: true,
+  applyDefaults: (draft) => {
+    for (const subset of recordsAt(draft, 'subsets')) {
+      for (const port of recordsAt(subset, 'ports')) setDefault(port, 'protocol', 'TCP')
+    }
+  },
+  validate: (draft, allowances = {}) =>
+    recordsAt(draft, 'subsets').flatMap((subset, index) =>
+      subsetProblems(subset, `subsets[${index}]`, allowances),
+    ),
+  columns: [
+    nameColumn,
+    column('Endpoints', 'Addresses and ports that are ready.', shownEndpoints),
+    ageColumn,
+  ],
 })

@@ -26,6 +26,12 @@ export interface WriteContext {
   readonly clock: Clock
 }
 
+/** What our own controllers may write and nobody else. */
+export interface Allowances {
+  /** Endpoints on this very machine, which would let a stranger reach what listens on loopback. */
+  readonly loopbackEndpoints?: boolean
+}
+
 /** A part of an object with a URL of its own, such as `status`. */
 export interface Subresource {
   readonly name: string
@@ -56,7 +62,7 @@ export interface KindDefinition {
   /** Carries over what an update of the main resource may not touch (such as status), in place. */
   readonly prepareUpdate: (draft: KubeObject, stored: KubeObject, context: WriteContext) => void
   /** Every problem of the object but those of its metadata. */
-  readonly validate: (draft: KubeObject) => FieldProblem[]
+  readonly validate: (draft: KubeObject, allowances?: Allowances) => FieldProblem[]
   /** Every problem of the change (immutable fields), beyond `validate`. */
   readonly validateUpdate: (draft: KubeObject, stored: KubeObject) => FieldProblem[]
   /** True when `metadata.generation` counts changes of `spec`. */

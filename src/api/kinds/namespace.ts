@@ -65,7 +65,7 @@ export const namespace = defineKind({
     },
   ],
   nameProblems: nameIsDnsLabel,
-  selectableFields: { 'status.phase': phaseOf, name: (object) => object.metadata.name },
+  selectableFields: { 'status.phase': phaseOf },
   applyDefaults: (draft) => {
     labelWithName(draft)
     setDefault(ensureFields(draft, 'status'), 'phase', 'Active')

@@ -1,0 +1,86 @@
+import { isRecord, type KubeObject } from '../../core/index.ts'
+import { type FieldProblem, invalidValue, required } from '../validation/field-problem.ts'
+import { labelSelectorProblems } from '../validation/label-selector-rules.ts'
+import { pathSegmentProblems } from '../validation/names.ts'
+import { createdAtColumn, nameColumn } from './columns.ts'
+import { defineKind } from './define-kind.ts'
+import { type Fields, fieldsAt, recordsAt, textsAt } from './fields.ts'
+
+/** The API group of the four RBAC kinds. */
+export const rbacGroup = 'rbac.authorization.k8s.io'
+
+function pathRuleProblems(rule: Fields, namespaced: boolean, field: string): FieldProblem[] {
+  const paths = textsAt(rule, 'nonResourceURLs')
+  const mixed = ['apiGroups', 'resources', 'resourceNames'].some(
+    (part) => textsAt(rule, part).length > 0,
+  )
+  const words = [
+    ...(namespaced ? ['namespaced rules cannot apply to non-resource URLs'] : []),
+    ...(mixed ? ['rules cannot apply to both regular resources and non-resource URLs'] : []),
+  ]
+  return words.map((detail) => invalidValue(`${field}.nonResourceURLs`, paths, detail))
+}
+
+const mustHave = (rule: Fields, field: string, part: string, words: string): FieldProblem[] =>
+  textsAt(rule, part).length > 0 ? [] : [required(`${field}.${part}`, words)]
+
+function ruleProblems(rule: Fields, namespaced: boolean, field: string): FieldProblem[] {
+  const problems = mustHave(rule, field, 'verbs', 'verbs must contain at least one value')
+  if (textsAt(rule, 'nonResourceURLs').length > 0) {
+    return [...problems, ...pathRuleProblems(rule, namespaced, field)]
+  }
+  return [
+    ...problems,
+    ...mustHave(rule, field, 'apiGroups', 'resource rules must supply at least one api group'),
+    ...mustHave(rule, field, 'resources', 'resource rules must supply at least one resource'),
+  ]
+}
+
+const rulesProblems = (draft: KubeObject, namespaced: boolean): FieldProblem[] =>
+  recordsAt(draft, 'rules').flatMap((rule, index) =>
+    ruleProblems(rule, namespaced, `rules[${index}]`),
+  )
+
+function aggregationProblems(draft: KubeObject): FieldProblem[] {
+  if (!isRecord(draft['aggregationRule'])) return []
+  const field = 'aggregationRule.clusterRoleSelectors'
+  const selectors = recordsAt(fieldsAt(draft, 'aggregationRule'), 'clusterRoleSelectors')
+  if (selectors.length === 0) {
+    const words = 'at least one clusterRoleSelector required if aggregationRule is non-nil'
+    return [required(field, words)]
+  }
+  return selectors.flatMap((selector, index) =>
+    labelSelectorProblems(selector, `${field}[${index}]`),
+  )
+}
+
+// `rules` is on the wire even when there are none.
+const showRules = (draft: KubeObject): void => {
+  draft['rules'] ??= null
+}
+
+/** Rules that hold in one namespace. */
+export const role = defineKind({
+  kind: { group: rbacGroup, version: 'v1', kind: 'Role', resource: 'roles', namespaced: true },
+  createOnUpdate: true,
+  nameProblems: pathSegmentProblems,
+  applyDefaults: showRules,
+  validate: (draft) => rulesProblems(draft, true),
+  columns: [nameColumn, createdAtColumn],
+})
+
+/** Rules that can hold everywhere. */
+export const clusterRole = defineKind({
+  kind: {
+    group: rbacGroup,
+    version: 'v1',
+    kind: 'ClusterRole',
+    resource: 'clusterroles',
+    namespaced: false,
+  },
+  createOnUpdate: true,
+  nameProblems: pathSegmentProblems,
+  applyDefaults: showRules,
+  validate: (draft) => [...rulesProblems(draft, false), ...aggregationProblems(draft)],
+  columns: [nameColumn, createdAtColumn],
+})
