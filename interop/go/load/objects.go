@@ -8,29 +8,38 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 )
 
 const sentAtKey = "sentAt"
 
-// configMap is an object's JSON around the parts that change from request to request.
+// configMap renders objects of one size, each with a payload of its own.
 type configMap struct {
-	payload []byte
+	size int
 }
 
-func newConfigMap(size int) configMap {
-	// Sixteen letters compress by about half, as configuration does; the fixed seed makes runs comparable.
+// payloads is long enough that no text repeats within gzip's window, which would flatter compressed lists.
+// Sixteen letters compress by half; the fixed seed makes runs comparable.
+var payloads = sync.OnceValue(func() []byte {
 	random := rand.New(rand.NewPCG(1, 2))
-	payload := make([]byte, size)
-	for i := range payload {
-		payload[i] = "abcdefghijklmnop"[random.IntN(16)]
+	letters := make([]byte, 8<<20)
+	for i := range letters {
+		letters[i] = "abcdefghijklmnop"[random.IntN(16)]
 	}
-	return configMap{payload}
+	return letters
+})
+
+func (c configMap) payload(number int) []byte {
+	pool := payloads()
+	offset := number * c.size % (len(pool) - c.size)
+	return pool[offset : offset+c.size]
 }
 
-func (c configMap) render(name, resourceVersion string, sentAt int64) []byte {
-	body := make([]byte, 0, len(c.payload)+256)
+// render is the object's JSON; number chooses its payload.
+func (c configMap) render(name, resourceVersion string, number int) []byte {
+	body := make([]byte, 0, c.size+256)
 	body = append(body, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"`...)
 	body = append(body, name...)
 	if resourceVersion != "" {
@@ -38,9 +47,9 @@ func (c configMap) render(name, resourceVersion string, sentAt int64) []byte {
 		body = append(body, resourceVersion...)
 	}
 	body = append(body, `"},"data":{"`+sentAtKey+`":"`...)
-	body = strconv.AppendInt(body, sentAt, 10)
+	body = strconv.AppendInt(body, sinceStart(), 10)
 	body = append(body, `","payload":"`...)
-	body = append(body, c.payload...)
+	body = append(body, c.payload(number)...)
 	return append(body, `"}}`...)
 }
 
@@ -68,6 +77,7 @@ func (o options) stockName(index int) string {
 
 // prepare makes the namespace and the objects that get and list shall find.
 func prepare(ctx context.Context, options options, workers []*worker) error {
+	payloads()
 	first := workers[0]
 	namespace := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q}}`, options.namespace)
 	if _, err := first.must(ctx, http.MethodPost, "/api/v1/namespaces", namespace, 201, 409); err != nil {
@@ -82,18 +92,18 @@ func prepare(ctx context.Context, options options, workers []*worker) error {
 	if err != nil || status == http.StatusOK {
 		return err
 	}
-	if err := fill(ctx, options, workers, last); err != nil {
+	if err := fill(ctx, workers, last); err != nil {
 		return fmt.Errorf("prepare: %w", err)
 	}
-	return first.create(ctx, options.stockName(last))
+	return first.stock(ctx, last)
 }
 
-func fill(ctx context.Context, options options, workers []*worker, count int) error {
+func fill(ctx context.Context, workers []*worker, count int) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, worker := range workers {
 		group.Go(func() error {
 			for index := worker.index; index < count; index += len(workers) {
-				if err := worker.create(ctx, options.stockName(index)); err != nil {
+				if err := worker.stock(ctx, index); err != nil {
 					return err
 				}
 			}
@@ -103,9 +113,9 @@ func fill(ctx context.Context, options options, workers []*worker, count int) er
 	return group.Wait()
 }
 
-func (w *worker) create(ctx context.Context, name string) error {
+func (w *worker) stock(ctx context.Context, index int) error {
 	options := w.target.options
-	body := newConfigMap(options.size).render(name, "", 0)
+	body := configMap{options.size}.render(options.stockName(index), "", index)
 	_, err := w.must(ctx, http.MethodPost, options.collection(), body, 201, 409)
 	return err
 }

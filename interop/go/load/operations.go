@@ -15,6 +15,9 @@ import (
 // operation sends a worker's next request.
 type operation func(ctx context.Context) (status int, answer []byte, err error)
 
+// workerStride, a prime above any sensible number of workers, keeps their payloads apart.
+const workerStride = 4099
+
 // runName keeps the names of one run apart from those of an earlier one.
 var runName = strconv.FormatInt(time.Now().UnixNano(), 36)
 
@@ -86,27 +89,29 @@ func metadataOf(answer []byte) []byte {
 
 func (w *worker) creating() operation {
 	options := w.target.options
-	object := newConfigMap(options.size)
+	object := configMap{options.size}
 	next := 0
 	return func(ctx context.Context) (int, []byte, error) {
 		name := fmt.Sprintf("create-%s-%d-%d", runName, w.index, next)
 		next++
-		return w.do(ctx, http.MethodPost, options.collection(), object.render(name, "", sinceStart()))
+		return w.do(ctx, http.MethodPost, options.collection(), object.render(name, "", next*workerStride+w.index))
 	}
 }
 
 // updating replaces one object again and again, each time on top of the version it saw last.
 func (w *worker) updating(ctx context.Context, name string) (operation, error) {
 	options := w.target.options
-	object := newConfigMap(options.size)
-	answer, err := w.must(ctx, http.MethodPost, options.collection(), object.render(name, "", sinceStart()), 201)
+	object := configMap{options.size}
+	answer, err := w.must(ctx, http.MethodPost, options.collection(), object.render(name, "", w.index), 201)
 	if err != nil {
 		return nil, err
 	}
 	version := string(stringField(metadataOf(answer), "resourceVersion"))
 	path := options.collection() + "/" + name
+	next := 0
 	return func(ctx context.Context) (int, []byte, error) {
-		status, answer, err := w.do(ctx, http.MethodPut, path, object.render(name, version, sinceStart()))
+		next++
+		status, answer, err := w.do(ctx, http.MethodPut, path, object.render(name, version, next*workerStride+w.index))
 		if err == nil && status == http.StatusOK {
 			version = string(stringField(metadataOf(answer), "resourceVersion"))
 		}

@@ -81,6 +81,7 @@ func (o options) problems(extra []string) []error {
 	check((o.duration > 0) != (o.count > 0), "exactly one of --seconds and --count is needed")
 	check(o.op != "watch" || o.duration > 0, "--op watch needs --seconds")
 	check(o.op != "watch" || !o.gzip, "--gzip is not for watch: servers do not compress watches")
+	check(o.size <= 1<<20, "--size is at most 1 MiB, as an object is")
 	check(o.op != "get" || o.objects > 0, "--op get needs --objects")
 	check(slices.Contains([]string{"update", "create"}, o.write), "--write must be update or create")
 	check(o.size >= 0 && o.objects >= 0 && o.limit >= 0 && o.rate >= 0 && o.warmup >= 0,

@@ -90,6 +90,7 @@ func (t *target) newTransport() *http.Transport {
 	return &http.Transport{
 		TLSClientConfig:    config,
 		Protocols:          protocols,
+		HTTP2:              &http.HTTP2Config{StrictMaxConcurrentRequests: true},
 		MaxConnsPerHost:    1,
 		DisableCompression: true,
 	}

@@ -15,6 +15,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
+// openTime is how long it may take until the server has begun to answer every watch.
+const openTime = time.Minute
+
 // drainTime is how long nothing may arrive before events still missing count as lost.
 const drainTime = 5 * time.Second
 
@@ -31,8 +34,8 @@ type fanOut struct {
 
 // runWatch opens a watch per worker, writes, and measures the delay from each write's sending to its events' arrival.
 func runWatch(ctx context.Context, options options, watchers []*worker) (*result, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	target := watchers[0].target
 	writer := &worker{target: target, http: &http.Client{Transport: target.newTransport()}}
 	write, err := newWrite(ctx, options, writer)
@@ -40,9 +43,11 @@ func runWatch(ctx context.Context, options options, watchers []*worker) (*result
 		return nil, err
 	}
 	fan := &fanOut{options: options, total: newTally()}
+	late := time.AfterFunc(openTime, func() { cancel(errors.New("not every watch was answered within " + openTime.String())) })
 	if err := fan.start(ctx, writer, watchers); err != nil {
-		return nil, err
+		return nil, errors.Join(err, context.Cause(ctx))
 	}
+	late.Stop()
 	usage, err := startUsage(options.cpuOf)
 	if err != nil {
 		return nil, err
@@ -58,7 +63,7 @@ func runWatch(ctx context.Context, options options, watchers []*worker) (*result
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("interrupted: %w", context.Cause(ctx))
 	}
-	cancel()
+	cancel(nil)
 	fan.readers.Wait()
 	used.elapsed = time.Duration(max(fan.lastEvent.Load()-began, int64(writing)))
 	for cause, count := range writes.errors {
