@@ -9,8 +9,7 @@ import {
 } from '../../core/index.ts'
 import { KeyExists, type StoredRecord } from '../../storage/index.ts'
 import type { KindDefinition } from '../kinds/kind-definition.ts'
-import { toCause } from '../validation/field-problem.ts'
-import { validateMetadata } from '../validation/index.ts'
+import { toCause, validateCreate } from '../validation/index.ts'
 import { storeKey } from './keys.ts'
 import { requireLivingNamespace } from './namespace-lifecycle.ts'
 import { encodeObject } from './object-bytes.ts'
@@ -48,10 +47,7 @@ function prepareDraft(
   metadata.creationTimestamp = kubeTime(context.clock.now())
   if (definition.hasGeneration) metadata.generation = 1
   else delete metadata.generation
-  const problems = [
-    ...validateMetadata(draft, definition, { create: true }),
-    ...definition.validate(draft),
-  ]
+  const problems = validateCreate(definition, draft)
   if (problems.length > 0) throw invalid(definition.kind, metadata.name, problems.map(toCause))
 }
 

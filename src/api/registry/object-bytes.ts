@@ -45,7 +45,7 @@ export function decodeObject(kind: Kind, record: StoredRecord): KubeObject {
 function writeItem(target: Buffer, at: number, record: StoredRecord): number {
   let offset = at
   offset += itemHead.copy(target, offset)
-  offset += target.latin1Write(String(record.revision), offset)
+  offset += target.write(String(record.revision), offset, 'latin1')
   offset += afterRevision.copy(target, offset)
   offset += record.value.copy(target, offset)
   return offset

@@ -7,6 +7,8 @@ export interface WriteHook {
   readonly kind: Kind
   /** Completes a draft, in place, just before it is stored; returns what undoes it if storing fails. */
   beforeStore?(draft: KubeObject, stored: KubeObject | undefined): (() => void) | undefined
+  /** Runs once the change is durable. */
+  afterStore?(draft: KubeObject, stored: KubeObject | undefined): void
   afterDelete?(last: KubeObject): void
 }
 

@@ -8,8 +8,12 @@ import {
 } from '../../core/index.ts'
 import { RevisionMismatch, type StoredRecord } from '../../storage/index.ts'
 import type { KindDefinition, Subresource } from '../kinds/kind-definition.ts'
-import { toCause } from '../validation/field-problem.ts'
-import { validateMetadata, validateMetadataUpdate } from '../validation/index.ts'
+import {
+  toCause,
+  validateMetadata,
+  validateMetadataUpdate,
+  validateUpdate,
+} from '../validation/index.ts'
 import type { WriteResult } from './create-object.ts'
 import { removeRecord } from './delete-object.ts'
 import { storeKey } from './keys.ts'
@@ -84,13 +88,13 @@ function prepareDraft(
   definition.applyDefaults(draft)
   if (!subresource) definition.prepareUpdate(draft, stored, writing)
   countGeneration(definition, draft, stored)
-  const problems = [
-    ...validateMetadata(draft, definition, { create: false }),
-    ...validateMetadataUpdate(draft, stored),
-    ...(subresource
-      ? (subresource.validate?.(draft, stored) ?? [])
-      : [...definition.validate(draft), ...definition.validateUpdate(draft, stored)]),
-  ]
+  const problems = subresource
+    ? [
+        ...validateMetadata(draft, definition),
+        ...validateMetadataUpdate(draft, stored),
+        ...(subresource.validate?.(draft, stored) ?? []),
+      ]
+    : validateUpdate(definition, draft, stored)
   if (problems.length > 0)
     throw invalid(definition.kind, draft.metadata.name, problems.map(toCause))
   return draft
@@ -134,14 +138,14 @@ async function storeChange(
   before: { readonly record: StoredRecord; readonly stored: KubeObject },
 ): Promise<WriteResult> {
   const { record, stored } = before
-  const undo = context.hooks
-    .filter((hook) => hook.kind === definition.kind)
-    .map((hook) => hook.beforeStore?.(draft, stored))
+  const hooks = context.hooks.filter((hook) => hook.kind === definition.kind)
+  const undo = hooks.map((hook) => hook.beforeStore?.(draft, stored))
   const value = encodeObject(draft)
   // An update that changes nothing is not written: no revision, no event, as in Kubernetes.
   if (value.equals(record.value)) return { object: stored, record }
   try {
     const written = await context.store.update(record.key, value, record.revision)
+    for (const hook of hooks) hook.afterStore?.(draft, stored)
     draft.metadata.resourceVersion = String(written.revision)
     return { object: draft, record: written }
   } catch (cause) {

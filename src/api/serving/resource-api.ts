@@ -1,0 +1,154 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { ApiError, type AuthorizedRequest, type RequestInfo } from '../../core/index.ts'
+import { runBytes } from '../registry/object-bytes.ts'
+import type { RegistryContext } from '../registry/registry-context.ts'
+import { type ReviewSources, reviewResources } from '../reviews/index.ts'
+import type { ApiCall } from './api-call.ts'
+import { handleDelete, handleDeleteCollection } from './delete-request.ts'
+import { ObjectEvents } from './event-bytes.ts'
+import { CompressedRuns } from './gzip-runs.ts'
+import { handleList, type ListCaches } from './read-list.ts'
+import { handleGet } from './read-object.ts'
+import { handleReview } from './review-request.ts'
+import { RunCache } from './run-cache.ts'
+import { type ServedResource, servedResources } from './served-resource.ts'
+import { handleWatch, type WatchLimits } from './watch-request.ts'
+import { handleCreate, handlePatch, handleUpdate } from './write-object.ts'
+
+/** A resource or subresource that a feature serves itself, such as `serviceaccounts/token`. */
+export type ResourceHandler = (
+  request: AuthorizedRequest,
+  response: ServerResponse,
+  signal: AbortSignal,
+) => Promise<void>
+
+/** What the resource API is made of. */
+export interface ResourceApiParts {
+  readonly context: RegistryContext
+  readonly reviews: ReviewSources
+  readonly readBody: (request: IncomingMessage, signal: AbortSignal) => Promise<Buffer>
+  readonly watchLimits: WatchLimits
+  /** Bytes of rendered lists that are kept for the next reader. */
+  readonly listCacheBytes: number
+  /** By `group/version/resource/subresource`, asked before anything else. */
+  readonly extensions: ReadonlyMap<string, ResourceHandler>
+}
+
+const notServed = (): ApiError =>
+  new ApiError('NotFound', 'the server could not find the requested resource')
+const notAllowed = (): ApiError =>
+  new ApiError('MethodNotAllowed', 'the server does not allow this method on the requested resource')
+
+type Verb = (call: ApiCall, api: ResourceApi) => Promise<void>
+
+const verbs: Readonly<Record<string, Verb>> = {
+  get: (call) => handleGet(call),
+  list: (call, api) => handleList(call, api.listCaches),
+  watch: (call, api) => handleWatch(call, api.eventsOf(call.resource), api.watchLimits),
+  create: (call) => handleCreate(call),
+  update: (call) => handleUpdate(call),
+  patch: (call) => handlePatch(call),
+  delete: (call) => handleDelete(call),
+  deletecollection: (call) => handleDeleteCollection(call),
+}
+
+/** Serves every stored kind and every review over HTTP. */
+export class ResourceApi {
+  readonly #parts: ResourceApiParts
+  readonly #served: ReadonlyMap<string, ServedResource>
+  readonly #events = new Map<ServedResource, ObjectEvents>()
+  readonly listCaches: ListCaches
+
+  constructor(parts: ResourceApiParts) {
+    this.#parts = parts
+    this.#served = servedResources(parts.context.definitions)
+    const plain = new RunCache(parts.listCacheBytes, runBytes)
+    this.listCaches = { plain, compressed: new CompressedRuns((run) => plain.get(run)) }
+  }
+
+  get watchLimits(): WatchLimits {
+    return this.#parts.watchLimits
+  }
+
+  /** The encoder that all watchers of a resource share. */
+  eventsOf(resource: ServedResource): ObjectEvents {
+    const known = this.#events.get(resource)
+    if (known) return known
+    const events = new ObjectEvents(resource.bytes)
+    this.#events.set(resource, events)
+    return events
+  }
+
+  /** Answers one authorized resource request; throws an ApiError for what it refuses. */
+  handle(
+    authorized: AuthorizedRequest,
+    response: ServerResponse,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { info } = authorized
+    const path = `${info.group}/${info.version}/${info.resource}`
+    const extension = this.#parts.extensions.get(`${path}/${info.subresource}`)
+    if (extension) return extension(authorized, response, signal)
+    const resource = this.#served.get(path)
+    if (!resource) return this.#review(authorized, response, signal)
+    return verbFor(resource, info)(this.#call(authorized, resource, response, signal), this)
+  }
+
+  #call(
+    authorized: AuthorizedRequest,
+    resource: ServedResource,
+    response: ServerResponse,
+    signal: AbortSignal,
+  ): ApiCall {
+    const { request, info } = authorized
+    return {
+      context: this.#parts.context,
+      resource,
+      info,
+      user: authorized.authentication.user,
+      request,
+      response,
+      signal,
+      readBody: () => this.#parts.readBody(request, signal),
+    }
+  }
+
+  async #review(
+    authorized: AuthorizedRequest,
+    response: ServerResponse,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { info, request } = authorized
+    const review = reviewResources.find(
+      ({ group, version, resource }) =>
+        group === info.group && version === info.version && resource === info.resource,
+    )
+    if (!review || info.subresource || info.name) throw notServed()
+    if (info.verb !== 'create') throw notAllowed()
+    await handleReview({
+      review,
+      sources: this.#parts.reviews,
+      info,
+      user: authorized.authentication.user,
+      request,
+      response,
+      signal,
+      readBody: () => this.#parts.readBody(request, signal),
+    })
+  }
+}
+
+function verbFor({ definition }: ServedResource, info: RequestInfo): Verb {
+  const verb = verbs[info.verb]
+  if (!verb) throw notAllowed()
+  if (!definition.kind.namespaced && info.namespace !== '' && info.resource !== 'namespaces')
+    throw notServed()
+  if (info.subresource === '') {
+    if (info.verb === 'create' && info.name !== '') throw notAllowed()
+    return verb
+  }
+  const subresource = definition.subresources.find(({ name }) => name === info.subresource)
+  if (!subresource) throw notServed()
+  if (!subresource.verbs.includes(info.verb)) throw notAllowed()
+  return verb
+}
