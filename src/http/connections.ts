@@ -1,0 +1,87 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerHttp2Session } from 'node:http2'
+import type { Socket } from 'node:net'
+import { aborted } from '../core/index.ts'
+
+/** Knows every open connection of a server and which of them are at work, so that it can be drained. */
+export class Connections {
+  readonly #raw = new Set<Socket>()
+  readonly #sessions = new Set<ServerHttp2Session>()
+  /** HTTP/1.1 connections and the number of their unfinished requests; upgraded ones count as one. */
+  readonly #http1 = new Map<Socket, number>()
+  readonly #empty: (() => void)[] = []
+  #draining = false
+
+  /** Connections that are open, handshakes included. */
+  get size(): number {
+    return this.#raw.size
+  }
+
+  /** Counts a connection from its first packet on. */
+  accepted(socket: Socket): void {
+    this.#raw.add(socket)
+    socket.once('close', () => {
+      this.#raw.delete(socket)
+      if (this.#raw.size === 0) for (const resolve of this.#empty.splice(0)) resolve()
+    })
+  }
+
+  /** Takes note of a connection that has chosen HTTP/1.1. */
+  openedHttp1(socket: Socket): void {
+    if (this.#draining) {
+      socket.destroy()
+      return
+    }
+    this.#http1.set(socket, 0)
+    socket.once('close', () => this.#http1.delete(socket))
+  }
+
+  /** Takes note of a connection that has chosen HTTP/2. */
+  openedHttp2(session: ServerHttp2Session): void {
+    this.#sessions.add(session)
+    session.once('close', () => this.#sessions.delete(session))
+    if (this.#draining) session.close()
+  }
+
+  /** Takes note of a request; HTTP/2 sessions know their own. */
+  began(request: IncomingMessage, response: ServerResponse): void {
+    if (request.httpVersionMajor !== 1) return
+    const { socket } = request
+    this.#add(socket, 1)
+    if (this.#draining) response.shouldKeepAlive = false
+    response.once('close', () => {
+      this.#add(socket, -1)
+      if (this.#draining) this.#endIfIdle(socket)
+    })
+  }
+
+  /** Takes note of a connection that now speaks another protocol; it lasts until it is closed. */
+  upgraded(socket: Socket): void {
+    this.#add(socket, 1)
+  }
+
+  /** Closes what is idle, lets the rest finish, and cuts it when `deadline` aborts. */
+  async drain(deadline: AbortSignal): Promise<void> {
+    this.#draining = true
+    for (const session of this.#sessions) session.close()
+    for (const socket of this.#http1.keys()) this.#endIfIdle(socket)
+    await Promise.race([this.#closed(), aborted(deadline)])
+    for (const session of this.#sessions) session.destroy()
+    for (const socket of this.#raw) socket.destroy()
+    await this.#closed()
+  }
+
+  #add(socket: Socket, count: number): void {
+    const before = this.#http1.get(socket)
+    if (before !== undefined) this.#http1.set(socket, before + count)
+  }
+
+  #endIfIdle(socket: Socket): void {
+    if (this.#http1.get(socket) === 0) socket.destroySoon()
+  }
+
+  async #closed(): Promise<void> {
+    if (this.#raw.size === 0) return
+    await new Promise<void>((resolve) => this.#empty.push(resolve))
+  }
+}

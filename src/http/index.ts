@@ -1,0 +1,6 @@
+export * from './accept.ts'
+export type { ListenAddress } from './listen.ts'
+export * from './read-body.ts'
+export * from './server-limits.ts'
+export type { TlsMaterial } from './tls-context.ts'
+export * from './tls-server.ts'

@@ -1,0 +1,30 @@
+/** What a server bears from its clients before it cuts them off. */
+export interface ServerLimits {
+  /** Open connections over all addresses together. */
+  readonly maxConnections: number
+  /** Size of the request line and headers together. */
+  readonly maxHeaderBytes: number
+  readonly maxHeaderCount: number
+  /** From the first byte of a connection to the end of the TLS handshake. */
+  readonly handshakeTimeoutMs: number
+  /** For the headers of a request, and for the first request of a connection to begin. */
+  readonly headersTimeoutMs: number
+  /** How long a connection without a request stays open. */
+  readonly idleTimeoutMs: number
+  /** How long the rest of a body that nobody wants is read, so that the client sees the answer. */
+  readonly lingerMs: number
+  /** Requests at a time on one HTTP/2 connection. */
+  readonly maxConcurrentStreams: number
+}
+
+/** Limits that a small cluster never feels. */
+export const defaultServerLimits: ServerLimits = {
+  maxConnections: 10_000,
+  maxHeaderBytes: 64 * 1024,
+  maxHeaderCount: 1_000,
+  handshakeTimeoutMs: 10_000,
+  headersTimeoutMs: 30_000,
+  idleTimeoutMs: 90_000,
+  lingerMs: 1_000,
+  maxConcurrentStreams: 250,
+}

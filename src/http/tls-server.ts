@@ -1,0 +1,164 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createSecureServer, type Http2SecureServer, type ServerHttp2Session } from 'node:http2'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { TLSSocket } from 'node:tls'
+import type { Logger } from '../core/index.ts'
+import { Connections } from './connections.ts'
+import { type ListenAddress, listenOnAll, portOf } from './listen.ts'
+import { defaultServerLimits, type ServerLimits } from './server-limits.ts'
+import { type TlsMaterial, tlsContextOptions } from './tls-context.ts'
+import { discardUnreadBody } from './unread-body.ts'
+
+/** Answers a request; the same for HTTP/1.1 and HTTP/2, whose compatibility objects have this shape. */
+export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => void
+
+/** Takes over a connection that asked for another protocol (HTTP/1.1 only). */
+export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => void
+
+/** What a TLS server is made of. */
+export interface TlsServerOptions {
+  readonly material: TlsMaterial
+  readonly onRequest: RequestHandler
+  readonly onUpgrade?: UpgradeHandler
+  readonly limits?: Partial<ServerLimits>
+  readonly log: Logger
+}
+
+/** One TLS port for HTTP/1.1 and HTTP/2, with optional client certificates. */
+export class TlsServer {
+  readonly #options: TlsServerOptions
+  readonly #limits: ServerLimits
+  readonly #connections = new Connections()
+  readonly #drain = new AbortController()
+  #material: TlsMaterial
+  #servers: Http2SecureServer[] = []
+
+  constructor(options: TlsServerOptions) {
+    this.#options = options
+    this.#limits = { ...defaultServerLimits, ...options.limits }
+    this.#material = options.material
+  }
+
+  /** Aborts when the server begins to drain, so that open watches can end in good order. */
+  get draining(): AbortSignal {
+    return this.#drain.signal
+  }
+
+  /** Connections that are open now. */
+  get connectionCount(): number {
+    return this.#connections.size
+  }
+
+  /** Opens the port on every address and returns it; port 0 picks a free one. */
+  async listen(addresses: readonly ListenAddress[], port: number): Promise<number> {
+    this.#servers = await listenOnAll(() => this.#createServer(), addresses, port)
+    const [first] = this.#servers
+    return first ? portOf(first) : port
+  }
+
+  /** Shows another certificate to connections from now on; open ones stay. */
+  setSecureContext(material: TlsMaterial): void {
+    this.#material = material
+    for (const server of this.#servers) server.setSecureContext(tlsContextOptions(material))
+  }
+
+  /** Stops accepting, lets requests finish until `deadline` aborts, then cuts. Safe to call twice. */
+  async stop(deadline: AbortSignal): Promise<void> {
+    this.#drain.abort()
+    for (const server of this.#servers) server.close()
+    await this.#connections.drain(deadline)
+  }
+
+  #createServer(): Http2SecureServer {
+    const limits = this.#limits
+    const server = createSecureServer({
+      ...tlsContextOptions(this.#material),
+      allowHTTP1: true,
+      requestCert: this.#material.clientCaPem !== undefined,
+      // Verified per CA by whoever needs it: the handshake cannot say under which CA a certificate is.
+      rejectUnauthorized: false,
+      handshakeTimeout: limits.handshakeTimeoutMs,
+      // In megabytes. With the default of 10, one large unread answer kills the next stream.
+      maxSessionMemory: 1000,
+      maxHeaderListPairs: limits.maxHeaderCount,
+      maxSessionInvalidFrames: 100,
+      maxSessionRejectedStreams: 100,
+      maxSettings: 32,
+      maxOutstandingPings: 10,
+      settings: {
+        maxConcurrentStreams: limits.maxConcurrentStreams,
+        maxHeaderListSize: limits.maxHeaderBytes,
+        initialWindowSize: 256 * 1024,
+        enablePush: false,
+      },
+    })
+    // The HTTP/1.1 half of such a server reads these properties but has no options for them.
+    Object.assign(server, {
+      maxHeaderSize: limits.maxHeaderBytes,
+      maxHeadersCount: limits.maxHeaderCount,
+      requireHostHeader: true,
+      keepAliveTimeout: limits.idleTimeoutMs,
+      headersTimeout: limits.headersTimeoutMs,
+      // Bodies have their own deadline where they are read: a proxied upload may take long.
+      requestTimeout: 0,
+      connectionsCheckingInterval: Math.min(5_000, limits.headersTimeoutMs),
+    })
+    this.#attach(server)
+    return server
+  }
+
+  #attach(server: Http2SecureServer): void {
+    const { log, onUpgrade } = this.#options
+    server.on('connection', (socket: Socket) => {
+      this.#connections.accepted(socket)
+      // Not by `maxConnections`, which Node counts per address.
+      if (this.#connections.size > this.#limits.maxConnections) socket.destroy()
+    })
+    server.on('secureConnection', (socket: TLSSocket) => {
+      if (socket.alpnProtocol !== 'h2') this.#connections.openedHttp1(socket)
+    })
+    server.on('session', (session) => this.#openedSession(session))
+    server.on('sessionError', (err) => log.debug({ err }, 'http2 session failed'))
+    server.on('tlsClientError', (err) => log.debug({ err }, 'tls handshake failed'))
+    // The compatibility API promises the HTTP/1.1 shape; TypeScript has two unrelated types for it.
+    server.on('request', (request, response) =>
+      this.#serve(request as unknown as IncomingMessage, response as unknown as ServerResponse),
+    )
+    if (onUpgrade) {
+      server.on('upgrade', (request: IncomingMessage, socket: TLSSocket, head: Buffer) => {
+        this.#connections.upgraded(socket)
+        onUpgrade(request, socket, head)
+      })
+    }
+  }
+
+  #serve(request: IncomingMessage, response: ServerResponse): void {
+    this.#connections.began(request, response)
+    response.once('finish', () => discardUnreadBody(request, response, this.#limits.lingerMs))
+    try {
+      this.#options.onRequest(request, response)
+    } catch (err) {
+      this.#options.log.error({ err }, 'request handler failed')
+      response.destroy()
+    }
+  }
+
+  #openedSession(session: ServerHttp2Session): void {
+    this.#connections.openedHttp2(session)
+    session.setLocalWindowSize(1024 * 1024)
+    let streams = 0
+    session.on('stream', (stream) => {
+      streams++
+      stream.once('close', () => streams--)
+    })
+    session.setTimeout(this.#limits.idleTimeoutMs, () => {
+      if (streams === 0) session.close()
+    })
+  }
+}
+
+/** A TLS server that does not listen yet. */
+export function createTlsServer(options: TlsServerOptions): TlsServer {
+  return new TlsServer(options)
+}
