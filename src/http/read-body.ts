@@ -28,7 +28,7 @@ export async function readBody(request: IncomingMessage, limits: BodyLimits): Pr
   const declared = Number(request.headers['content-length'] ?? 0)
   if (declared > limits.maxBytes) throw tooLarge(limits.maxBytes)
   const body = await collect(request, limits)
-  return encoding === 'gzip' && body.length > 0 ? await inflate(body, limits.maxBytes) : body
+  return encoding === 'gzip' && body.length > 0 ? inflate(body, limits.maxBytes) : body
 }
 
 function contentEncoding(request: IncomingMessage): 'gzip' | 'identity' {

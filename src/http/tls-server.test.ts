@@ -42,7 +42,7 @@ async function start(): Promise<number> {
     onRequest: (request, response) => response.end(`${request.httpVersion} ${request.url}`),
   })
   servers.push(server)
-  return await server.listen([{ host: '127.0.0.1' }, { host: '::1', optional: true }], 0)
+  return server.listen([{ host: '127.0.0.1' }, { host: '::1', optional: true }], 0)
 }
 
 test('one port answers HTTP/1.1 and HTTP/2', async () => {

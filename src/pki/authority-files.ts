@@ -32,7 +32,7 @@ export async function openAuthority(
     readCertificateFile(files.certFile),
     readKeyFile(files.keyFile),
   ])
-  if (!found) return await createAuthority(files, now)
+  if (!found) return createAuthority(files, now)
   checkAuthorityCertificate(found, now)
   if (key && !found.first.checkPrivateKey(key)) {
     throw new CommandFailed(
@@ -94,7 +94,7 @@ function checkAuthorityCertificate(file: CertificateFile, now: number): void {
 const oneLine = (certificate: X509Certificate): string => certificate.subject.replaceAll('\n', ', ')
 
 async function exists(path: string): Promise<boolean> {
-  return await access(path).then(
+  return access(path).then(
     () => true,
     () => false,
   )

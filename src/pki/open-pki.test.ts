@@ -13,7 +13,7 @@ let directory: string
 let now: number
 const options = { clock: { now: () => now, monotonic: () => 0 }, log: silentLogger }
 const at = (name: string) => join(directory, name)
-const read = async (name: string) => await readFile(at(name), 'utf8')
+const read = async (name: string) => readFile(at(name), 'utf8')
 const serving = async () => new X509Certificate(await read('apiserver.crt'))
 
 beforeEach(async () => {

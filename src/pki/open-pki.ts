@@ -85,7 +85,7 @@ export async function openPki(
     serving,
     serviceAccount,
     ensureServing: async (sans) =>
-      await ensureServing(
+      ensureServing(
         {
           ...serving,
           ca: clusterCa,
@@ -98,7 +98,7 @@ export async function openPki(
         log,
       ),
     issueClient: async (subject, lifetimeMs = lifetimes.certificateMs) =>
-      await issueKeyAndCertificate({
+      issueKeyAndCertificate({
         ca: clusterCa,
         subject,
         usages: ['client auth'],

@@ -7,7 +7,7 @@ import { CommandFailed } from '../core/index.ts'
  */
 export async function loadX509(): Promise<typeof import('@peculiar/x509')> {
   await import('reflect-metadata')
-  return await import('@peculiar/x509')
+  return import('@peculiar/x509')
 }
 
 interface SigningAlgorithm {

@@ -1,0 +1,6 @@
+export * from './kubeconfig.ts'
+export * from './kubeconfig-invalid.ts'
+export * from './make-kubeconfig.ts'
+export * from './parse-kubeconfig.ts'
+export * from './render-kubeconfig.ts'
+export * from './write-kubeconfig.ts'
