@@ -1,0 +1,50 @@
+import {
+  type FieldProblem,
+  invalidEach,
+  invalidValue,
+  notSupported,
+  required,
+} from '../validation/field-problem.ts'
+import { labelValueProblems, qualifiedNameProblems } from '../validation/label-rules.ts'
+import { type Fields, textAt } from './fields.ts'
+
+const effects = ['NoSchedule', 'PreferNoSchedule', 'NoExecute']
+
+/** Problems of the effect of a taint or of a toleration. */
+export function effectProblems(effect: string, field: string): FieldProblem[] {
+  if (effect === '') return [required(field)]
+  return effects.includes(effect) ? [] : [notSupported(field, effect, effects)]
+}
+
+function ownProblems(taint: Fields, field: string): FieldProblem[] {
+  const [key, value] = [textAt(taint, 'key'), textAt(taint, 'value')]
+  const valueProblems = labelValueProblems(value)
+  return [
+    ...invalidEach(`${field}.key`, key, qualifiedNameProblems(key)),
+    ...(valueProblems.length > 0
+      ? [invalidValue(`${field}.value`, value, valueProblems.join(';'))]
+      : []),
+    ...effectProblems(textAt(taint, 'effect'), `${field}.effect`),
+  ]
+}
+
+/** Problems of the taints of a node. */
+export function taintProblems(taints: readonly Fields[], field: string): FieldProblem[] {
+  const seen = new Set<string>()
+  return taints.flatMap((taint, index) => {
+    const at = `${field}[${index}]`
+    const pair = `${textAt(taint, 'effect')}\n${textAt(taint, 'key')}`
+    const repeated: FieldProblem[] = seen.has(pair)
+      ? [
+          {
+            type: 'FieldValueDuplicate',
+            field: at,
+            badValue: taint,
+            detail: 'taints must be unique by key and effect pair',
+          },
+        ]
+      : []
+    seen.add(pair)
+    return [...ownProblems(taint, at), ...repeated]
+  })
+}
