@@ -47,7 +47,7 @@ function prepareDraft(
   metadata.creationTimestamp = kubeTime(context.clock.now())
   if (definition.hasGeneration) metadata.generation = 1
   else delete metadata.generation
-  const problems = validateCreate(definition, draft)
+  const problems = validateCreate(definition, draft, options.allowances)
   if (problems.length > 0) throw invalid(definition.kind, metadata.name, problems.map(toCause))
 }
 

@@ -1,6 +1,6 @@
 import type { Admission, Clock, Kind, KubeObject, UserInfo } from '../../core/index.ts'
 import type { Store } from '../../storage/index.ts'
-import type { KindDefinition } from '../kinds/kind-definition.ts'
+import type { Allowances, KindDefinition } from '../kinds/kind-definition.ts'
 
 /** Server-side effects of one kind that need more than the object itself, such as address allocation. */
 export interface WriteHook {
@@ -26,4 +26,6 @@ export interface RegistryContext {
 export interface WriteOptions {
   readonly user: UserInfo
   readonly dryRun: boolean
+  /** What this writer may write and others may not. */
+  readonly allowances?: Allowances
 }

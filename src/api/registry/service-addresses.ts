@@ -1,6 +1,6 @@
 import { ApiError, invalid, isRecord, type Kind, type KubeObject } from '../../core/index.ts'
-import { createIpAllocator } from '../kinds/service-ip-allocator.ts'
 import { service } from '../kinds/service.ts'
+import { createIpAllocator } from '../kinds/service-ip-allocator.ts'
 import { toCause } from '../validation/index.ts'
 import type { WriteHook } from './registry-context.ts'
 

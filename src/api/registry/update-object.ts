@@ -48,6 +48,9 @@ function carryOver(definition: KindDefinition, draft: KubeObject, stored: KubeOb
   const { metadata } = draft
   const old = stored.metadata
   metadata.name = old.name
+  // Whoever names no version means the newest, except for kinds too delicate for that.
+  if (!metadata.resourceVersion && !definition.conditionalUpdateOnly && old.resourceVersion)
+    metadata.resourceVersion = old.resourceVersion
   if (old.namespace !== undefined) metadata.namespace = old.namespace
   if (old.uid !== undefined) metadata.uid = old.uid
   if (!metadata.creationTimestamp && old.creationTimestamp !== undefined)
@@ -94,7 +97,7 @@ function prepareDraft(
         ...validateMetadataUpdate(draft, stored),
         ...(subresource.validate?.(draft, stored) ?? []),
       ]
-    : validateUpdate(definition, draft, stored)
+    : validateUpdate(definition, draft, stored, change.allowances)
   if (problems.length > 0)
     throw invalid(definition.kind, draft.metadata.name, problems.map(toCause))
   return draft

@@ -80,21 +80,8 @@ function requireUrlName(call: ApiCall, object: KubeObject): void {
   )
 }
 
-// These kinds are created by an update of a name that is not there; clients of theirs rely on it.
-const createdByUpdate = new Set([
-  'core/endpoints',
-  'core/events',
-  'coordination.k8s.io/leases',
-  'rbac.authorization.k8s.io/clusterrolebindings',
-  'rbac.authorization.k8s.io/clusterroles',
-  'rbac.authorization.k8s.io/rolebindings',
-  'rbac.authorization.k8s.io/roles',
-])
-
-const mayCreate = (call: ApiCall): boolean => {
-  const { group, resource } = call.resource.definition.kind
-  return call.info.subresource === '' && createdByUpdate.has(`${group || 'core'}/${resource}`)
-}
+const mayCreate = (call: ApiCall): boolean =>
+  call.info.subresource === '' && call.resource.definition.createOnUpdate === true
 
 /** PUT of an object or one of its subresources. */
 export async function handleUpdate(call: ApiCall): Promise<void> {

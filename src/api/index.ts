@@ -1,0 +1,16 @@
+export * from './controllers/index.ts'
+export * from './documents/index.ts'
+export { kindDefinitions } from './kinds/index.ts'
+export type { KindDefinition } from './kinds/kind-definition.ts'
+export { openRegistry, type RegistryParts } from './open-registry.ts'
+export { LocalClusterView, type Reviewer, serverUser } from './registry/local-cluster-view.ts'
+export type { RegistryContext } from './registry/registry-context.ts'
+export {
+  answerReview,
+  type ReviewResource,
+  type ReviewSources,
+  reviewResources,
+  type TokenAuthenticator,
+} from './reviews/index.ts'
+export { ResourceApi, type ResourceApiParts, type ResourceHandler } from './serving/resource-api.ts'
+export { defaultWatchLimits, type WatchLimits } from './serving/watch-request.ts'

@@ -1,0 +1,39 @@
+import { randomUUID } from 'node:crypto'
+import type { Admission, Clock } from '../core/index.ts'
+import type { Store } from '../storage/index.ts'
+import { kindDefinitions } from './kinds/index.ts'
+import { service } from './kinds/service.ts'
+import { storePrefix } from './registry/keys.ts'
+import { decodeObject } from './registry/object-bytes.ts'
+import type { RegistryContext } from './registry/registry-context.ts'
+import { ServiceAddresses } from './registry/service-addresses.ts'
+
+/** What a registry of objects is made of. */
+export interface RegistryParts {
+  readonly store: Store
+  readonly clock: Clock
+  /** The range that Services get their addresses from. */
+  readonly serviceCidr: string
+  /** Asked on every write, in this order; the composition fills it before the first request. */
+  readonly admissions: readonly Admission[]
+}
+
+/** The registry of all kinds on a store. */
+export function openRegistry({
+  store,
+  clock,
+  serviceCidr,
+  admissions,
+}: RegistryParts): RegistryContext {
+  const services = store
+    .range(storePrefix(service.kind, {}))
+    .runs.flatMap((run) => run.map((record) => decodeObject(service.kind, record)))
+  return {
+    store,
+    clock,
+    definitions: kindDefinitions,
+    admissions,
+    hooks: [new ServiceAddresses(serviceCidr, services)],
+    newUid: randomUUID,
+  }
+}

@@ -1,0 +1,137 @@
+import { ApiError, type ClusterView, type Kind, type KubeObject } from '../../core/index.ts'
+
+const core = (kind: string, resource: string, namespaced: boolean): Kind => ({
+  group: '',
+  version: 'v1',
+  kind,
+  resource,
+  namespaced,
+})
+const namespaceKind = core('Namespace', 'namespaces', false)
+const serviceKind = core('Service', 'services', true)
+const endpointsKind = core('Endpoints', 'endpoints', true)
+const endpointSliceKind: Kind = {
+  group: 'discovery.k8s.io',
+  version: 'v1',
+  kind: 'EndpointSlice',
+  resource: 'endpointslices',
+  namespaced: true,
+}
+
+/** The namespaces that every cluster has. */
+export const systemNamespaces = [
+  'default',
+  'kube-node-lease',
+  'kube-public',
+  'kube-system',
+] as const
+
+/** Where the API server itself is reached. */
+export interface ApiLocation {
+  /** The first address of the service range. */
+  readonly serviceAddress: string
+  readonly advertiseAddress: string
+  readonly port: number
+}
+
+const kubernetes = { name: 'kubernetes', namespace: 'default' }
+
+function serviceOf({ serviceAddress, port }: ApiLocation): KubeObject {
+  return {
+    kind: 'Service',
+    apiVersion: 'v1',
+    metadata: { ...kubernetes, labels: { component: 'apiserver', provider: 'kubernetes' } },
+    spec: {
+      type: 'ClusterIP',
+      clusterIP: serviceAddress,
+      clusterIPs: [serviceAddress],
+      ports: [{ name: 'https', protocol: 'TCP', port: 443, targetPort: port }],
+    },
+  }
+}
+
+function endpointSliceOf({ advertiseAddress, port }: ApiLocation): KubeObject {
+  return {
+    kind: 'EndpointSlice',
+    apiVersion: 'discovery.k8s.io/v1',
+    metadata: { ...kubernetes, labels: { 'kubernetes.io/service-name': 'kubernetes' } },
+    addressType: advertiseAddress.includes(':') ? 'IPv6' : 'IPv4',
+    endpoints: [{ addresses: [advertiseAddress], conditions: { ready: true } }],
+    ports: [{ name: 'https', protocol: 'TCP', port }],
+  }
+}
+
+function endpointsOf({ advertiseAddress, port }: ApiLocation): KubeObject {
+  return {
+    kind: 'Endpoints',
+    apiVersion: 'v1',
+    metadata: { ...kubernetes, labels: { 'endpointslice.kubernetes.io/skip-mirror': 'true' } },
+    subsets: [
+      {
+        addresses: [{ ip: advertiseAddress }],
+        ports: [{ name: 'https', protocol: 'TCP', port }],
+      },
+    ],
+  }
+}
+
+async function createIfAbsent(
+  view: ClusterView,
+  kind: Kind,
+  object: KubeObject,
+  signal: AbortSignal,
+): Promise<KubeObject | undefined> {
+  const present = await view.get(kind, object.metadata, signal)
+  if (present) return present
+  await view.write('create', object, {}, signal).catch((error: unknown) => {
+    // Another replica was faster.
+    if (!(error instanceof ApiError && error.reason === 'AlreadyExists')) throw error
+  })
+  return undefined
+}
+
+/** Writes `wanted` over what is there, keeping labels and annotations that others have added. */
+async function ensure(
+  view: ClusterView,
+  kind: Kind,
+  wanted: KubeObject,
+  signal: AbortSignal,
+): Promise<void> {
+  const present = await createIfAbsent(view, kind, wanted, signal)
+  if (!present) return
+  const { metadata, ...rest } = wanted
+  const merged: KubeObject = {
+    ...present,
+    ...rest,
+    metadata: { ...present.metadata, labels: { ...present.metadata.labels, ...metadata.labels } },
+  }
+  await view.write('update', merged, {}, signal)
+}
+
+async function ensureService(
+  view: ClusterView,
+  location: ApiLocation,
+  signal: AbortSignal,
+): Promise<void> {
+  const wanted = serviceOf(location)
+  const present = await createIfAbsent(view, serviceKind, wanted, signal)
+  if (!present) return
+  const spec = present['spec'] as Record<string, unknown>
+  const { ports } = wanted['spec'] as Record<string, unknown>
+  await view.write('update', { ...present, spec: { ...spec, ports } }, {}, signal)
+}
+
+/** Makes what every cluster has from the start: its namespaces and the Service of the API itself. */
+export async function ensureSystemObjects(
+  view: ClusterView,
+  location: ApiLocation,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const name of systemNamespaces) {
+    const namespace = { kind: 'Namespace', apiVersion: 'v1', metadata: { name } }
+    await createIfAbsent(view, namespaceKind, namespace, signal)
+  }
+  await ensureService(view, location, signal)
+  await ensure(view, endpointsKind, endpointsOf(location), signal)
+  await ensure(view, endpointSliceKind, endpointSliceOf(location), signal)
+}
