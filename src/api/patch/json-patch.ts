@@ -1,0 +1,163 @@
+import { ApiError, isRecord } from '../../core/index.ts'
+import {
+  type Container,
+  containerOf,
+  insertAt,
+  parsePointer,
+  removeAt,
+  replaceAt,
+  valueAt,
+} from './json-pointer.ts'
+import { deepCopy, depthOf, jsonEqual } from './json-value.ts'
+import { malformedPatch, patchDoesNotApply } from './patch-errors.ts'
+
+const maxOperations = 10_000
+/** All that `copy` operations may add: ten of them in a row could otherwise double the object ten times. */
+const maxCopiedBytes = 3 * 1024 * 1024
+const maxDepth = 1_000
+
+interface Operation {
+  readonly op: string
+  readonly path: string
+  readonly from: string
+  /** Absent is told from null. */
+  readonly value: unknown
+  /** The operation as a message names it. */
+  readonly shown: string
+}
+
+/** The document under change and what the operations so far have cost. */
+interface Work {
+  document: unknown
+  copiedBytes: number
+}
+
+function optionalText(operation: Record<string, unknown>, field: string, at: number): string {
+  const value = operation[field] ?? ''
+  if (typeof value !== 'string') throw malformedPatch(`[${at}].${field}: must be a string`)
+  return value
+}
+
+function parseOperation(operation: unknown, at: number): Operation {
+  if (!isRecord(operation)) throw malformedPatch(`[${at}]: an operation is an object`)
+  const op = optionalText(operation, 'op', at)
+  const path = optionalText(operation, 'path', at)
+  const from = optionalText(operation, 'from', at)
+  const shown = `operation ${at} (${op} ${JSON.stringify(path)})`
+  if (operation['path'] === undefined) throw patchDoesNotApply(`${shown} has no path`)
+  return { op, path, from, value: operation['value'], shown }
+}
+
+/** A place by its container and the last step to it; the whole document is no such place. */
+function locate(work: Work, pointer: string, shown: string): { at: Container; step: string } {
+  const steps = parsePointer(pointer)
+  const place = JSON.stringify(pointer)
+  if (steps === undefined) {
+    throw patchDoesNotApply(`${shown}: ${place} is not a JSON pointer, it must start with "/"`)
+  }
+  const step = steps.at(-1)
+  if (step === undefined) {
+    throw patchDoesNotApply(`${shown} cannot be done to the whole object`)
+  }
+  const at = containerOf(work.document, steps)
+  if (at === undefined) throw patchDoesNotApply(`${shown}: nothing there leads to ${place}`)
+  return { at, step }
+}
+
+function existing(work: Work, pointer: string, shown: string): unknown {
+  const { at, step } = locate(work, pointer, shown)
+  const found = valueAt(at, step)
+  if (found === undefined) {
+    throw patchDoesNotApply(`${shown}: there is no ${JSON.stringify(pointer)}`)
+  }
+  return found.value
+}
+
+function requireDepth(operation: Operation, value: unknown): void {
+  if (operation.path.split('/').length + depthOf(value) > maxDepth) {
+    throw patchDoesNotApply(`${operation.shown} nests values deeper than ${maxDepth} levels`)
+  }
+}
+
+function insert(work: Work, operation: Operation, value: unknown): void {
+  const { at, step } = locate(work, operation.path, operation.shown)
+  requireDepth(operation, value)
+  if (insertAt(at, step, value)) return
+  throw patchDoesNotApply(`${operation.shown}: ${JSON.stringify(step)} is no index of that list`)
+}
+
+function remove(work: Work, pointer: string, shown: string): void {
+  const { at, step } = locate(work, pointer, shown)
+  if (removeAt(at, step)) return
+  throw patchDoesNotApply(`${shown}: there is no ${JSON.stringify(pointer)}`)
+}
+
+function replace(work: Work, operation: Operation): void {
+  const value = deepCopy(operation.value ?? null)
+  if (operation.path === '') {
+    work.document = value
+    return
+  }
+  const { at, step } = locate(work, operation.path, operation.shown)
+  requireDepth(operation, value)
+  if (replaceAt(at, step, value)) return
+  throw patchDoesNotApply(`${operation.shown}: there is no ${JSON.stringify(operation.path)}`)
+}
+
+function move(work: Work, operation: Operation): void {
+  const value = existing(work, operation.from, operation.shown)
+  remove(work, operation.from, operation.shown)
+  insert(work, operation, value)
+}
+
+function copy(work: Work, operation: Operation): void {
+  const value = existing(work, operation.from, operation.shown)
+  requireDepth(operation, value)
+  work.copiedBytes += Buffer.byteLength(JSON.stringify(value))
+  if (work.copiedBytes > maxCopiedBytes) {
+    throw patchDoesNotApply(
+      `${operation.shown} makes the copies of this patch larger than ${maxCopiedBytes} bytes`,
+    )
+  }
+  insert(work, operation, deepCopy(value))
+}
+
+function test(work: Work, operation: Operation): void {
+  const { path, value = null, shown } = operation
+  if (path !== '') {
+    const { at, step } = locate(work, path, shown)
+    // As in Kubernetes, testing for null is also the test for absence.
+    if (jsonEqual(valueAt(at, step)?.value ?? null, value)) return
+  } else if (jsonEqual(work.document, value)) return
+  throw patchDoesNotApply(`${shown} failed: the value there is a different one`)
+}
+
+const perform: ReadonlyMap<string, (work: Work, operation: Operation) => void> = new Map([
+  ['add', (work, operation) => insert(work, operation, deepCopy(operation.value ?? null))],
+  ['remove', (work, { path, shown }) => remove(work, path, shown)],
+  ['replace', replace],
+  ['move', move],
+  ['copy', copy],
+  ['test', test],
+])
+
+/** RFC 6902: performs all operations, or none. */
+export function applyJsonPatch(
+  patch: unknown,
+  original: Readonly<Record<string, unknown>>,
+): unknown {
+  if (!Array.isArray(patch)) throw malformedPatch('a JSON patch is a list of operations')
+  if (patch.length > maxOperations) {
+    throw new ApiError(
+      'RequestEntityTooLarge',
+      `Request entity too large: The allowed maximum operations in a JSON patch is ${maxOperations}, got ${patch.length}`,
+    )
+  }
+  const work: Work = { document: deepCopy(original), copiedBytes: 0 }
+  for (const operation of patch.map(parseOperation)) {
+    const act = perform.get(operation.op)
+    if (act === undefined) throw patchDoesNotApply(`${operation.shown} is of an unknown kind`)
+    act(work, operation)
+  }
+  return work.document
+}

@@ -1,0 +1,86 @@
+import { isRecord } from '../../../core/index.ts'
+import { malformedPatch } from '../patch-errors.ts'
+
+/** A JSON object on its way through a patch. */
+export type Fields = Readonly<Record<string, unknown>>
+
+/** Says of the object it is in: `delete`, `replace` or `merge`. */
+export const patchMarker = '$patch'
+/** Lists the only keys that an object keeps. */
+export const retainKeys = '$retainKeys'
+
+/** Directives about a list that stand beside it, followed by a slash and the name of the list. */
+export const listDirectives = {
+  deletions: '$deleteFromPrimitiveList',
+  order: '$setElementOrder',
+} as const
+
+const complaints = {
+  deletions: 'invalid patch format of primitive list',
+  order: 'invalid patch format of setElementOrder list',
+} as const
+
+const isDirective = (key: string): boolean =>
+  key === patchMarker ||
+  key === retainKeys ||
+  Object.values(listDirectives).some((prefix) => key.startsWith(prefix))
+
+/** A list directive and the field it is about. */
+export interface ListDirective {
+  readonly field: string
+  readonly list: readonly unknown[]
+}
+
+/** All directives of one kind in an object. */
+export function directivesOf(patch: Fields, kind: keyof typeof listDirectives): ListDirective[] {
+  const prefix = listDirectives[kind]
+  return Object.entries(patch)
+    .filter(([key]) => key.startsWith(prefix))
+    .map(([key, list]) => {
+      const field = key.startsWith(`${prefix}/`) ? key.slice(prefix.length + 1) : ''
+      if (field === '' || !Array.isArray(list)) throw malformedPatch(complaints[kind])
+      return { field, list }
+    })
+}
+
+/** The fields of a patch that are not directives. */
+export const plainFields = (patch: Fields): [string, unknown][] =>
+  Object.entries(patch).filter(([key]) => !isDirective(key))
+
+/** A value of the patch as it is stored: nulls in objects and directives are not part of it. */
+export function stripped(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(stripped)
+  return isRecord(value) ? strippedFields(value) : value
+}
+
+/** As `stripped`, for what is known to be an object. */
+export const strippedFields = (patch: Fields): Fields =>
+  Object.fromEntries(
+    plainFields(patch)
+      .filter(([, value]) => value !== null)
+      .map(([key, value]) => [key, stripped(value)]),
+  )
+
+/** Whether a value is an object with a `$patch` directive. */
+export const isMarked = (value: unknown): boolean =>
+  isRecord(value) && Object.hasOwn(value, patchMarker)
+
+/**
+ * A value for a place that was empty. An object with a marker speaks about something that is not
+ * there: it is left out, as in Kubernetes.
+ */
+export function valueForEmptyPlace(value: unknown): unknown {
+  if (isMarked(value)) return undefined
+  if (Array.isArray(value)) {
+    return value.filter((item) => !isMarked(item)).map(valueForEmptyPlace)
+  }
+  return isRecord(value) ? fieldsForEmptyPlace(value) : value
+}
+
+/** As `valueForEmptyPlace`, for what is known to be an object without a marker of its own. */
+export const fieldsForEmptyPlace = (patch: Fields): Fields =>
+  Object.fromEntries(
+    plainFields(patch)
+      .filter(([, value]) => value !== null && !isMarked(value))
+      .map(([key, value]) => [key, valueForEmptyPlace(value)]),
+  )
