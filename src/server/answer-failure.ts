@@ -1,0 +1,48 @@
+import { type KubeStatus, type Logger, SallyportError, toKubeStatus } from '../core/index.ts'
+import type { Exchange } from './exchange.ts'
+import { LimitExceeded } from './limits.ts'
+
+/** Answers an exchange with what went wrong; when the answer has begun already, cuts it. */
+export function answerFailure(exchange: Exchange, error: unknown, log: Logger): void {
+  report(exchange, error, log)
+  const { response } = exchange
+  if (response.headersSent || response.destroyed) {
+    response.destroy()
+    return
+  }
+  const status = statusOf(error)
+  exchange.failure = status
+  const body = Buffer.from(`${JSON.stringify(status)}\n`)
+  response.statusCode = status.code
+  response.setHeader('Content-Type', 'application/json')
+  response.setHeader('Content-Length', body.length)
+  if (status.code === 403) response.setHeader('X-Content-Type-Options', 'nosniff')
+  const retryAfter = status.details?.retryAfterSeconds
+  if (retryAfter !== undefined) response.setHeader('Retry-After', String(retryAfter))
+  response.end(body)
+}
+
+function statusOf(error: unknown): KubeStatus {
+  if (!(error instanceof LimitExceeded)) return toKubeStatus(error)
+  return {
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Failure',
+    message: error.message,
+    code: error.httpCode,
+  }
+}
+
+function report(exchange: Exchange, error: unknown, log: Logger): void {
+  const { auditId, info, request } = exchange
+  const about = { auditId, method: request.method, path: info.path }
+  if (!(error instanceof SallyportError)) {
+    log.error({ ...about, err: error }, 'request failed unexpectedly')
+    return
+  }
+  const fields = { ...about, code: error.code, reason: error.message, detail: error.detail }
+  if (toKubeStatus(error).code < 500 || error instanceof LimitExceeded) {
+    log.debug(fields, 'request refused')
+  } else log.warn({ ...fields, err: error.cause }, 'request failed')
+}

@@ -1,0 +1,172 @@
+/** Requests that compete with each other for room. */
+export type PoolName = 'readOnly' | 'mutating' | 'longRunning'
+
+/** A request's place among those under way; give it back with `release`, whatever happened. */
+export interface Ticket {
+  readonly pool: PoolName
+  readonly user: string
+  /** Not held back by other users' load, only by this user's own. */
+  readonly urgent: boolean
+  state: 'new' | 'queued' | 'running' | 'over'
+  /** Resolves or rejects the wait of a queued request. */
+  settle?: (error?: Error) => void
+}
+
+/** The sizes of one queue. */
+export interface QueueLimits {
+  readonly running: number
+  readonly runningPerUser: number
+  readonly queuedPerUser: number
+  readonly queuedInTotal: number
+  readonly maxQueueMs: number
+}
+
+interface UserLoad {
+  readonly user: string
+  running: number
+  readonly waiting: Ticket[]
+}
+
+/**
+ * Lets `running` tickets through at once. The others wait per user, and users take turns: whoever
+ * waits behind his own thousand requests does not make anybody else wait behind them.
+ */
+export class FairQueue {
+  readonly #limits: QueueLimits
+  readonly #refusal: () => Error
+  readonly #users = new Map<string, UserLoad>()
+  /** Users with waiting tickets, the next one to be served first. */
+  readonly #turns = new Set<UserLoad>()
+  #running = 0
+  #queued = 0
+  #urgentQueued = 0
+  #refused = 0
+
+  constructor(limits: QueueLimits, refusal: () => Error) {
+    this.#limits = limits
+    this.#refusal = refusal
+  }
+
+  get running(): number {
+    return this.#running
+  }
+
+  get queued(): number {
+    return this.#queued
+  }
+
+  get refused(): number {
+    return this.#refused
+  }
+
+  /** Returns when the ticket may run; a promise if it has to wait for that; throws when it may not. */
+  enter(ticket: Ticket): void | Promise<void> {
+    const load = this.#loadOf(ticket.user)
+    const isNext = ticket.urgent || load.waiting.length === 0
+    if (isNext && this.#hasRoomFor(load, ticket)) {
+      this.#run(load, ticket)
+      return undefined
+    }
+    return this.#wait(load, ticket)
+  }
+
+  /** Gives the ticket's place to the next in turn. */
+  leave(ticket: Ticket): void {
+    const load = this.#users.get(ticket.user)
+    if (load === undefined || ticket.state === 'over') return
+    if (ticket.state === 'queued') this.#giveUp(load, ticket)
+    if (ticket.state === 'running') {
+      load.running--
+      this.#running--
+    }
+    ticket.state = 'over'
+    this.#serveTurns()
+    this.#forgetIdle(load)
+  }
+
+  #loadOf(user: string): UserLoad {
+    let load = this.#users.get(user)
+    if (load === undefined) {
+      load = { user, running: 0, waiting: [] }
+      this.#users.set(user, load)
+    }
+    return load
+  }
+
+  #hasRoomFor(load: UserLoad, ticket: Ticket): boolean {
+    if (load.running >= this.#limits.runningPerUser) return false
+    return ticket.urgent || this.#running < this.#limits.running
+  }
+
+  #run(load: UserLoad, ticket: Ticket): void {
+    load.running++
+    this.#running++
+    ticket.state = 'running'
+  }
+
+  #wait(load: UserLoad, ticket: Ticket): Promise<void> {
+    const { queuedPerUser, queuedInTotal, maxQueueMs } = this.#limits
+    if (load.waiting.length >= queuedPerUser || this.#queued >= queuedInTotal) {
+      this.#refuse(load, ticket)
+      throw this.#refusal()
+    }
+    ticket.state = 'queued'
+    if (ticket.urgent) load.waiting.unshift(ticket)
+    else load.waiting.push(ticket)
+    this.#queued++
+    if (ticket.urgent) this.#urgentQueued++
+    this.#turns.add(load)
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => this.#timeOut(load, ticket), maxQueueMs)
+      ticket.settle = (error) => {
+        clearTimeout(timer)
+        if (error) reject(error)
+        else resolve()
+      }
+    })
+  }
+
+  #refuse(load: UserLoad, ticket: Ticket): void {
+    this.#refused++
+    ticket.state = 'over'
+    this.#forgetIdle(load)
+  }
+
+  #timeOut(load: UserLoad, ticket: Ticket): void {
+    this.#removeWaiting(load, ticket)
+    this.#refuse(load, ticket)
+    ticket.settle?.(this.#refusal())
+  }
+
+  /** The client left while it waited: its promise ends, and nobody is there to see how. */
+  #giveUp(load: UserLoad, ticket: Ticket): void {
+    this.#removeWaiting(load, ticket)
+    ticket.settle?.(this.#refusal())
+  }
+
+  #removeWaiting(load: UserLoad, ticket: Ticket): void {
+    const place = load.waiting.indexOf(ticket)
+    if (place < 0) return
+    load.waiting.splice(place, 1)
+    this.#queued--
+    if (ticket.urgent) this.#urgentQueued--
+    if (load.waiting.length === 0) this.#turns.delete(load)
+  }
+
+  /** One ticket per user and turn; a user who was served goes to the end of the line. */
+  #serveTurns(): void {
+    for (const load of this.#turns) {
+      if (this.#running >= this.#limits.running && this.#urgentQueued === 0) return
+      const ticket = load.waiting[0]
+      if (ticket === undefined || !this.#hasRoomFor(load, ticket)) continue
+      this.#removeWaiting(load, ticket)
+      if (this.#turns.delete(load)) this.#turns.add(load)
+      this.#run(load, ticket)
+      ticket.settle?.()
+    }
+  }
+
+  #forgetIdle(load: UserLoad): void {
+    if (load.running === 0 && load.waiting.length === 0) this.#users.delete(load.user)
+  }
+}

@@ -1,0 +1,64 @@
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+import { describe, expect, test } from 'vitest'
+import { ConnectionGate, checkRequestSize, defaultRequestLimits, socketBucket } from './limits.ts'
+
+describe('a request that is too large is refused [GND-R83]', () => {
+  const { maxUrlLength, maxHeaderCount, maxHeaderBytes } = defaultRequestLimits
+  test.each([
+    ['URL', 414, { url: `/${'a'.repeat(maxUrlLength)}`, rawHeaders: [] }],
+    ['headers by count', 431, { url: '/', rawHeaders: Array(2 * maxHeaderCount + 2).fill('a') }],
+    ['headers by size', 431, { url: '/', rawHeaders: ['a', 'b'.repeat(maxHeaderBytes)] }],
+  ])('%s: %i', (_name, httpCode, request) => {
+    expect(() => checkRequestSize(request, defaultRequestLimits)).toThrow(
+      expect.objectContaining({ httpCode }),
+    )
+  })
+
+  test('one at the limit passes', () => {
+    const request = {
+      url: 'a'.repeat(maxUrlLength),
+      rawHeaders: ['b'.repeat(maxHeaderBytes - 1), 'c'],
+    }
+    expect(() => checkRequestSize(request, defaultRequestLimits)).not.toThrow()
+  })
+})
+
+test.each([
+  ['10.1.2.3', '10.1.2.3'],
+  ['::ffff:10.1.2.3', '10.1.2.3'],
+  ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2'],
+  ['2001:db8::1', '2001:db8:0:0'],
+  ['::1', '0:0:0:0'],
+  ['fe80::1:2', 'fe80:0:0:0'],
+  ['', ''],
+])('the party behind address %s is %s', (address, bucket) => {
+  expect(socketBucket(address)).toBe(bucket)
+})
+
+test('connections over the limit are dropped, and room comes back when one closes [GND-R83]', async () => {
+  const gate = new ConnectionGate({ total: 10, perAddress: 2 })
+  const server = createServer((socket) => {
+    gate.admit(socket)
+    if (!socket.destroyed) socket.write('welcome')
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  const open = () => connect(address.port, '127.0.0.1')
+  const served = (socket: Socket) => Promise.race([once(socket, 'data'), once(socket, 'close')])
+
+  const first = open()
+  const second = open()
+  await Promise.all([once(first, 'data'), once(second, 'data')])
+  const third = open()
+  await once(third, 'close')
+  expect([gate.open, gate.dropped]).toEqual([2, 1])
+
+  first.destroy()
+  while (gate.open > 1) await new Promise((resolve) => setImmediate(resolve))
+  const [greeting] = await served(open().on('error', () => {}))
+  expect(String(greeting)).toBe('welcome')
+  second.destroy()
+  server.close()
+})

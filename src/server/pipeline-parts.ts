@@ -1,0 +1,78 @@
+import type { ServerResponse } from 'node:http'
+import type {
+  ApiError,
+  Attributes,
+  Authentication,
+  AuthenticationRequest,
+  Authenticator,
+  AuthorizedRequest,
+  Authorizer,
+  Clock,
+  Decision,
+  Logger,
+} from '../core/index.ts'
+import type { Exchange, Upgrade } from './exchange.ts'
+import type { Fairness } from './fairness.ts'
+import type { RequestLimits } from './limits.ts'
+import type { ParsedRequest } from './request-info.ts'
+
+/** A request that has passed every check, with the part of its path that is not ours to read. */
+export interface RoutedRequest extends AuthorizedRequest {
+  readonly info: ParsedRequest
+}
+
+/** Answers a request that has passed every check. */
+export type RouteHandler = (
+  request: RoutedRequest,
+  response: ServerResponse,
+  signal: AbortSignal,
+) => void | Promise<void>
+
+/** Takes over the socket of a request that leaves HTTP, and writes the `101` itself. */
+export type UpgradeHandler = (
+  request: RoutedRequest,
+  upgrade: Upgrade,
+  signal: AbortSignal,
+) => void | Promise<void>
+
+/** Gives back who acts: somebody else if the request asks for it and may, the same object if not. */
+export type Impersonate = (
+  request: AuthenticationRequest,
+  authentication: Authentication,
+  signal: AbortSignal,
+) => Authentication | Promise<Authentication>
+
+/** Told of every request, refused ones too. */
+export interface AuditTrail {
+  /** The request has been understood; nothing else is known. */
+  received(exchange: Exchange): void
+  /** A long-running request has begun to be answered. */
+  started(exchange: Exchange): void
+  /** Nothing more will happen. */
+  complete(exchange: Exchange): void
+}
+
+/** What the pipeline is made of; all policy comes from outside. */
+export interface PipelineParts {
+  readonly clock: Clock
+  readonly log: Logger
+  readonly limits: RequestLimits
+  readonly requestTimeoutMs: number
+  readonly authenticator: Authenticator
+  /** Throws when the user or the credential has been revoked, or when that cannot be known. */
+  readonly checkRevocation: (authentication: Authentication) => void | Promise<void>
+  readonly impersonate: Impersonate
+  readonly fairness: Fairness
+  readonly authorizer: Authorizer
+  /** A denial in the words of Kubernetes. */
+  readonly denial: (attributes: Attributes, decision: Decision) => ApiError
+  readonly audit: AuditTrail
+  readonly metrics: { complete(exchange: Exchange): void }
+  readonly resources: RouteHandler
+  readonly paths: RouteHandler
+  /** Without one, requests to leave HTTP are refused. */
+  readonly upgrade?: UpgradeHandler
+}
+
+/** One check on the way; throws to refuse, returns a promise only if it has to wait. */
+export type Step = (exchange: Exchange, parts: PipelineParts) => void | Promise<void>

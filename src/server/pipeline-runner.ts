@@ -1,0 +1,112 @@
+import { type IncomingMessage, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { Authentication } from '../core/index.ts'
+import { answerFailure } from './answer-failure.ts'
+import { Exchange, type ExchangeOwner } from './exchange.ts'
+import { OpenExchanges } from './open-exchanges.ts'
+import type { PipelineParts, Step } from './pipeline-parts.ts'
+
+const clientGone = new Error('the client has gone')
+
+/** Takes every request through the steps, and sees it off when its connection is done with it. */
+export class PipelineRunner implements ExchangeOwner {
+  readonly #steps: readonly Step[]
+  readonly #parts: PipelineParts
+  readonly #open = new OpenExchanges()
+  readonly #context: ConstructorParameters<typeof Exchange>[2]
+  #draining = false
+
+  constructor(steps: readonly Step[], parts: PipelineParts) {
+    this.#steps = steps
+    this.#parts = parts
+    this.#context = { clock: parts.clock, owner: this }
+  }
+
+  /** For the `request` event of an HTTP/1.1 or HTTP/2 server. */
+  readonly handle = (request: IncomingMessage, response: ServerResponse): void => {
+    const exchange = new Exchange(request, response, this.#context)
+    response.on('error', this.#onError)
+    response.on('close', () => this.#end(exchange))
+    this.#begin(exchange)
+  }
+
+  /** For the `upgrade` event of an HTTP/1.1 server. */
+  readonly upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
+    if (!(socket instanceof Socket)) {
+      socket.destroy()
+      return
+    }
+    const response = new ServerResponse(request)
+    response.shouldKeepAlive = false
+    response.assignSocket(socket)
+    const exchange = new Exchange(request, response, this.#context, { socket, head })
+    socket.on('error', this.#onError)
+    socket.on('close', () => this.#end(exchange))
+    response.on('finish', () => socket.destroySoon())
+    this.#begin(exchange)
+  }
+
+  /** Cuts whatever runs under an identity that `matches`; returns how much that was. */
+  cut(matches: (authentication: Authentication) => boolean, why: string): number {
+    return this.#open.cut(matches, new Error(why))
+  }
+
+  /** Ends streams, closes connections after their answers; resolves when nothing is under way. */
+  drain(): Promise<void> {
+    this.#draining = true
+    this.#open.endStreams(new Error('the server is shutting down'))
+    return this.#open.idle()
+  }
+
+  /** Watches and streams that are open. */
+  get longRunning(): number {
+    return this.#open.longRunning()
+  }
+
+  /** Answers with `error`, unless there is an answer already. */
+  fail(exchange: Exchange, error: unknown): void {
+    if (exchange.failure !== undefined || exchange.over) return
+    answerFailure(exchange, error, this.#parts.log)
+  }
+
+  #begin(exchange: Exchange): void {
+    this.#open.add(exchange)
+    if (this.#draining && exchange.request.httpVersionMajor === 1) {
+      exchange.response.setHeader('Connection', 'close')
+    }
+    this.#run(exchange, 0)
+  }
+
+  #run(exchange: Exchange, from: number): void {
+    try {
+      for (let index = from; index < this.#steps.length && !exchange.over; index++) {
+        const waiting = this.#steps[index]?.(exchange, this.#parts)
+        if (waiting === undefined) continue
+        waiting.then(
+          () => this.#run(exchange, index + 1),
+          (error: unknown) => this.fail(exchange, error),
+        )
+        return
+      }
+    } catch (error) {
+      this.fail(exchange, error)
+    }
+  }
+
+  #end(exchange: Exchange): void {
+    if (exchange.over) return
+    exchange.over = true
+    this.#open.delete(exchange)
+    clearTimeout(exchange.deadline)
+    if (exchange.ticket) this.#parts.fairness.release(exchange.ticket)
+    if (!exchange.response.writableEnded) exchange.abort(clientGone)
+    this.#parts.audit.complete(exchange)
+    this.#parts.metrics.complete(exchange)
+  }
+
+  // A handler that writes after the end must not bring the process down.
+  readonly #onError = (err: Error): void => {
+    this.#parts.log.debug({ err }, 'answer could not be written')
+  }
+}

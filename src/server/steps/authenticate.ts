@@ -1,0 +1,29 @@
+import { type Authentication, unauthorized, wellKnown } from '../../core/index.ts'
+import type { Exchange } from '../exchange.ts'
+import { isPending } from '../pending.ts'
+import type { PipelineParts } from '../pipeline-parts.ts'
+
+/** Finds out who asks. No identity, a wrong one and a revoked one are all the same 401. */
+export function authenticate(exchange: Exchange, parts: PipelineParts): void | Promise<void> {
+  const found = parts.authenticator.authenticate(exchange.request, exchange.signal)
+  if (isPending(found)) return found.then((result) => identify(exchange, parts, result))
+  return identify(exchange, parts, found)
+}
+
+function identify(
+  exchange: Exchange,
+  parts: PipelineParts,
+  found: Authentication | undefined,
+): void | Promise<void> {
+  if (found === undefined) throw unauthorized('no credential that we know')
+  exchange.authentication = withBaseGroup(found)
+  return parts.checkRevocation(exchange.authentication)
+}
+
+/** Everybody is in one of two groups; authenticators may have said so already. */
+function withBaseGroup(found: Authentication): Authentication {
+  const { user } = found
+  const has = (group: string): boolean => user.groups.includes(group)
+  if (has(wellKnown.authenticated) || user.username === wellKnown.anonymous) return found
+  return { ...found, user: { ...user, groups: [...user.groups, wellKnown.authenticated] } }
+}

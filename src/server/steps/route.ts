@@ -1,0 +1,38 @@
+import { ApiError, badRequest } from '../../core/index.ts'
+import type { Exchange } from '../exchange.ts'
+import type { PipelineParts, RoutedRequest } from '../pipeline-parts.ts'
+import type { ParsedRequest } from '../request-info.ts'
+import { methodNotAllowed, nothingHere } from '../routes.ts'
+
+/** Hands the request to whoever answers it. */
+export function route(exchange: Exchange, parts: PipelineParts): void | Promise<void> {
+  const { request, response, info, authentication } = exchange
+  const routed: RoutedRequest = { request, info, authentication }
+  if (exchange.upgrade) return leaveHttp(exchange, routed, parts)
+  if (!info.isResourceRequest) return parts.paths(routed, response, exchange.signal)
+  if (info.subresource !== 'proxy') checkShape(info, request.method ?? '')
+  return parts.resources(routed, response, exchange.signal)
+}
+
+const methods = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'])
+
+/** What the authorizer was asked about must be all that the URL and the method say. */
+function checkShape(info: ParsedRequest, method: string): void {
+  if (info.rest !== '') throw nothingHere()
+  if (!methods.has(method)) throw methodNotAllowed()
+  if (info.verb === 'watch' && method !== 'GET') throw methodNotAllowed()
+}
+
+function leaveHttp(
+  exchange: Exchange,
+  routed: RoutedRequest,
+  parts: PipelineParts,
+): void | Promise<void> {
+  const { upgrade, info } = exchange
+  if (!upgrade || !parts.upgrade || !info.isResourceRequest || info.subresource === '') {
+    throw badRequest(`this path cannot be upgraded to "${exchange.request.headers.upgrade}"`)
+  }
+  if (info.subresource !== 'proxy' && info.rest !== '') throw nothingHere()
+  if (!exchange.claimSocket()) throw new ApiError('ServiceUnavailable', 'the connection is gone')
+  return parts.upgrade(routed, upgrade, exchange.signal)
+}
