@@ -27,7 +27,10 @@ module.exports = {
       name: 'through-a-face-only',
       severity: 'error',
       from: { path: '^src/([^/]+)/', pathNot: tests },
-      to: { path: '^src/[^/]+/(?!([a-z-]+/)?index\\.ts$)', pathNot: '^src/$1/' },
+      to: {
+        path: '^src/',
+        pathNot: ['^src/$1/', '^src/[^/]+/index\\.ts$', '^src/[^/]+/[^/]+/index\\.ts$'],
+      },
     },
     {
       name: 'every-file-has-a-known-room',
