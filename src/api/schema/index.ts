@@ -1,3 +1,5 @@
+export { type CheckedStructure, checkStructure } from './check-structure.ts'
+export { StructureMismatch } from './mismatch.ts'
 export { schemaOf } from './schema-of.ts'
 export type {
   FieldSchema,
@@ -7,3 +9,4 @@ export type {
   StructSchema,
   Topology,
 } from './schema-types.ts'
+export { strictScan } from './strict-scan.ts'
