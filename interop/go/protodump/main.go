@@ -2,7 +2,7 @@
 // with every field filled and with none, in protobuf and in JSON, and what the real decoder says
 // to a list of JSON texts. Our decoders are tested against these files.
 //
-//	go run ./protodump DIRECTORY
+//	go run ./protodump ../../test/fixtures/generated
 package main
 
 import (

@@ -14,7 +14,7 @@ interface Sample {
   readonly stored?: unknown
 }
 const samples: readonly Sample[] = JSON.parse(
-  readFileSync(new URL('../../../test/fixtures/structure.json', import.meta.url), 'utf8'),
+  readFileSync(new URL('../../../test/fixtures/generated/structure.json', import.meta.url), 'utf8'),
 )
 const structOf = (sample: Sample) =>
   schemaOf({ group: sample.group ?? '', version: 'v1', kind: sample.kind })!
