@@ -127,6 +127,12 @@ test.each([
     containers({ name: 'a', env: [{ name: 'x' }] }),
   ],
   [
+    'a replaced list has no marked elements',
+    { spec: { tolerations: [{ key: 'a' }] } },
+    { spec: { tolerations: [{ $patch: 'replace' }, { key: 'b' }] } },
+    { spec: { tolerations: [{ key: 'b' }] } },
+  ],
+  [
     'fields that the schema does not know merge as plain JSON',
     { unknown: { a: { b: [1] } } },
     { unknown: { a: { b: [2], c: 1 } } },

@@ -47,11 +47,19 @@ export function directivesOf(patch: Fields, kind: keyof typeof listDirectives): 
 export const plainFields = (patch: Fields): [string, unknown][] =>
   Object.entries(patch).filter(([key]) => !isDirective(key))
 
-/** A value of the patch as it is stored: nulls in objects and directives are not part of it. */
+/** Whether a value is an object with a `$patch` directive. */
+export const isMarked = (value: unknown): boolean =>
+  isRecord(value) && Object.hasOwn(value, patchMarker)
+
+/** A value of the patch as it is stored: directives, and nulls in objects, are not part of it. */
 export function stripped(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(stripped)
+  if (Array.isArray(value)) return strippedList(value)
   return isRecord(value) ? strippedFields(value) : value
 }
+
+/** As `stripped`, for what is known to be a list; marked elements only speak about others. */
+export const strippedList = (list: readonly unknown[]): unknown[] =>
+  list.filter((element) => !isMarked(element)).map(stripped)
 
 /** As `stripped`, for what is known to be an object. */
 export const strippedFields = (patch: Fields): Fields =>
@@ -61,26 +69,19 @@ export const strippedFields = (patch: Fields): Fields =>
       .map(([key, value]) => [key, stripped(value)]),
   )
 
-/** Whether a value is an object with a `$patch` directive. */
-export const isMarked = (value: unknown): boolean =>
-  isRecord(value) && Object.hasOwn(value, patchMarker)
-
 /**
- * A value for a place that was empty. An object with a marker speaks about something that is not
+ * A value for a field that was empty. An object with a marker speaks about something that is not
  * there: it is left out, as in Kubernetes.
  */
-export function valueForEmptyPlace(value: unknown): unknown {
+export function valueForEmptyField(value: unknown): unknown {
   if (isMarked(value)) return undefined
   if (Array.isArray(value)) {
-    return value.filter((item) => !isMarked(item)).map(valueForEmptyPlace)
+    return value.filter((item) => !isMarked(item)).map(valueForEmptyField)
   }
-  return isRecord(value) ? fieldsForEmptyPlace(value) : value
-}
-
-/** As `valueForEmptyPlace`, for what is known to be an object without a marker of its own. */
-export const fieldsForEmptyPlace = (patch: Fields): Fields =>
-  Object.fromEntries(
-    plainFields(patch)
-      .filter(([, value]) => value !== null && !isMarked(value))
-      .map(([key, value]) => [key, valueForEmptyPlace(value)]),
+  if (!isRecord(value)) return value
+  return Object.fromEntries(
+    plainFields(value)
+      .filter(([, field]) => field !== null && !isMarked(field))
+      .map(([key, field]) => [key, valueForEmptyField(field)]),
   )
+}

@@ -1,7 +1,7 @@
 import { isRecord } from '../../../core/index.ts'
 import { ownValue } from '../json-value.ts'
 import { malformedPatch, patchDoesNotApply } from '../patch-errors.ts'
-import { type Fields, fieldsForEmptyPlace, patchMarker } from './directives.ts'
+import { type Fields, patchMarker, strippedFields } from './directives.ts'
 import { type Identity, inOrder } from './element-order.ts'
 
 /** How a list is merged: by which key, and what happens when an element is there already. */
@@ -77,14 +77,14 @@ function mergeObjects(
 ): unknown[] {
   if (mergeKey === undefined) throw patchDoesNotApply('this list has no merge key')
   const { replace, deleted, elements } = changesOf(patch, mergeKey)
-  if (replace) return elements.map(fieldsForEmptyPlace)
+  if (replace) return elements.map(strippedFields)
   const kept = original.filter((element) => !deleted.has(ownValue(element, mergeKey)))
   const merged = [...kept]
   for (const element of elements) {
     const key = keyOfElement(element, mergeKey)
     const at = merged.findIndex((other) => ownValue(other, mergeKey) === key)
     const before = merged[at]
-    if (before === undefined) merged.push(fieldsForEmptyPlace(element))
+    if (before === undefined) merged.push(strippedFields(element))
     else merged[at] = mergeElement(before, element)
   }
   return inOrder(merged, { client: elements, server: kept }, identityBy(mergeKey))

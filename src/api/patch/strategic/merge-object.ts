@@ -9,9 +9,9 @@ import {
   patchMarker,
   plainFields,
   retainKeys,
-  stripped,
   strippedFields,
-  valueForEmptyPlace,
+  strippedList,
+  valueForEmptyField,
 } from './directives.ts'
 import { type Identity, inOrder } from './element-order.ts'
 import { identityBy, mergeList } from './merge-list.ts'
@@ -41,7 +41,7 @@ function mergedList(
   patch: readonly unknown[],
   field: PatchField | undefined,
 ): unknown[] {
-  if (!mergesLists(field)) return patch.map(stripped)
+  if (!mergesLists(field)) return strippedList(patch)
   return mergeList(original, patch, {
     mergeKey: field?.mergeKey,
     mergeElement: (before, change) => mergeObject(before, change, schemaInside(field)),
@@ -55,7 +55,7 @@ function mergedValue(before: unknown, change: unknown, field: PatchField | undef
       ? strippedFields(change)
       : mergeObject(before, change, schemaInside(field))
   }
-  return valueForEmptyPlace(change)
+  return valueForEmptyField(change)
 }
 
 function optionalList(value: unknown, name: string): readonly unknown[] | undefined {
@@ -100,7 +100,7 @@ function orderedList(
   const changed = (change ?? []).filter((element) => !isMarked(element))
   requireSameOrder(changed.map(identity), order.map(identity))
   if (before === undefined) {
-    return inOrder(changed.map(valueForEmptyPlace), { client: order, server: [] }, identity)
+    return inOrder(changed.map(valueForEmptyField), { client: order, server: [] }, identity)
   }
   const merged = change === undefined ? before : mergedList(before, change, field)
   return inOrder(
