@@ -1,0 +1,104 @@
+import { randomBytes } from 'node:crypto'
+import { parseCidr } from '../validation/cidr.ts'
+import { bitsOf, formatIp, parseIp } from '../validation/ip.ts'
+
+/** Hands out the addresses of one range, each once. */
+export interface IpAllocator {
+  readonly family: 'IPv4' | 'IPv6'
+  /** Any free address; `undefined` when there is none left. */
+  allocate(): string | undefined
+  /** Reserves this very address. */
+  take(ip: string): 'ok' | 'taken' | 'out-of-range'
+  /** Gives an address back; one that is not taken does no harm. */
+  release(ip: string): void
+  /** True for every address that the range could hand out. */
+  contains(ip: string): boolean
+}
+
+/** A number from 0 up to, but not including, `below`. */
+export type RandomBelow = (below: bigint) => bigint
+
+// Sixteen bytes more than needed make the bias of the remainder immeasurable.
+const cryptoRandom: RandomBelow = (below) => BigInt(`0x${randomBytes(32).toString('hex')}`) % below
+
+/** Kubernetes leaves the low end of the range to those who ask for an address by name. */
+function lowBandOf(size: bigint): bigint {
+  if (size < 16n) return 0n
+  const sixteenth = size / 16n
+  return sixteenth < 16n ? 16n : sixteenth > 256n ? 256n : sixteenth
+}
+
+class RangeAllocator implements IpAllocator {
+  readonly family: 'IPv4' | 'IPv6'
+  readonly #bits: 4 | 6
+  /** First and last address that may be used. */
+  readonly #first: bigint
+  readonly #last: bigint
+  readonly #random: RandomBelow
+  readonly #taken = new Set<bigint>()
+
+  constructor(cidr: string, random: RandomBelow) {
+    const range = parseCidr(cidr)
+    if (!range) throw new TypeError(`${cidr} is no range of addresses`)
+    const size = 1n << BigInt(bitsOf(range.family) - range.prefix)
+    // The network's own address and, for IPv4, its broadcast address are nobody's.
+    const unusable = range.family === 4 ? 2n : 1n
+    if (size <= unusable + 1n) throw new TypeError(`${cidr} has no address to give away`)
+    this.#bits = range.family
+    this.family = range.family === 4 ? 'IPv4' : 'IPv6'
+    this.#first = range.base + 1n
+    this.#last = range.base + size - unusable
+    this.#random = random
+  }
+
+  allocate(): string | undefined {
+    // The first address belongs to Service default/kubernetes, taken yet or not.
+    const lowest = this.#first + 1n
+    const split = this.#first + lowBandOf(this.#last - this.#first + 1n)
+    const high = split > lowest ? split : lowest
+    const found = this.#free(high, this.#last) ?? this.#free(lowest, high - 1n)
+    if (found === undefined) return undefined
+    this.#taken.add(found)
+    return formatIp({ family: this.#bits, value: found })
+  }
+
+  take(ip: string): 'ok' | 'taken' | 'out-of-range' {
+    const value = this.#valueOf(ip)
+    if (value === undefined) return 'out-of-range'
+    if (this.#taken.has(value)) return 'taken'
+    this.#taken.add(value)
+    return 'ok'
+  }
+
+  release(ip: string): void {
+    const value = this.#valueOf(ip)
+    if (value !== undefined) this.#taken.delete(value)
+  }
+
+  contains(ip: string): boolean {
+    return this.#valueOf(ip) !== undefined
+  }
+
+  #valueOf(ip: string): bigint | undefined {
+    const parsed = parseIp(ip)
+    if (parsed?.family !== this.#bits) return undefined
+    return parsed.value >= this.#first && parsed.value <= this.#last ? parsed.value : undefined
+  }
+
+  /** A free address between two, both included: the first free one after a random start. */
+  #free(low: bigint, high: bigint): bigint | undefined {
+    const size = high - low + 1n
+    if (size <= 0n) return undefined
+    const start = this.#random(size)
+    // No more addresses can be taken than there are entries, so this ends early in a large range.
+    for (let step = 0n; step < size; step++) {
+      const value = low + ((start + step) % size)
+      if (!this.#taken.has(value)) return value
+    }
+    return undefined
+  }
+}
+
+/** Opens a range such as `10.96.0.0/12` or `fd00::/108` for allocation. */
+export const createIpAllocator = (cidr: string, random: RandomBelow = cryptoRandom): IpAllocator =>
+  new RangeAllocator(cidr, random)
