@@ -35,20 +35,18 @@ const specificity = (range: MediaRange): number =>
 const token = /^[!#$%&'*+.^_`|~0-9a-z-]+$/
 
 function parseRange(text: string): MediaRange | undefined {
-  const [mediaType = '', ...rest] = splitOutsideQuotes(text, ';')
+  const [mediaType = '', ...parts] = splitOutsideQuotes(text, ';')
   const [type = '', subtype = '', ...more] = mediaType.trim().toLowerCase().split('/')
   if (more.length > 0 || !token.test(type) || !token.test(subtype)) return undefined
   if (type === '*' && subtype !== '*') return undefined
-  const params: Record<string, string> = Object.create(null) as Record<string, string>
-  let quality = 1
-  for (const part of rest) {
-    const equals = part.indexOf('=')
-    const name = part.slice(0, Math.max(equals, 0)).trim().toLowerCase()
-    const value = unquote(part.slice(equals + 1).trim())
-    if (name === 'q') quality = Number.parseFloat(value)
-    else if (token.test(name)) params[name] = value
-  }
+  const { q = '1', ...params } = Object.fromEntries(parts.map(parseParameter))
+  const quality = Number(q)
   return quality >= 0 && quality <= 1 ? { type, subtype, params, quality } : undefined
+}
+
+function parseParameter(text: string): [name: string, value: string] {
+  const [name = '', ...value] = text.split('=')
+  return [name.trim().toLowerCase(), unquote(value.join('=').trim())]
 }
 
 function unquote(value: string): string {

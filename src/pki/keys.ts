@@ -29,23 +29,22 @@ export function publicKeyOf(key: KeyObject): KeyObject {
   return key.type === 'private' ? createPublicKey(key) : key
 }
 
+const supportedCurves = new Set(['prime256v1', 'secp384r1', 'secp521r1'])
+
 /** Why certificates for this public key are not issued, or `undefined` if they are. */
 export function weaknessOfKey(key: KeyObject): string | undefined {
-  switch (key.asymmetricKeyType) {
-    case 'rsa': {
-      const bits = key.asymmetricKeyDetails?.modulusLength ?? 0
-      if (bits < 2048) return `an RSA key of ${bits} bits is too short, use at least 2048`
-      // Verifying with a huge modulus costs us far more than making it costs the sender.
-      return bits > 8192 ? `an RSA key of ${bits} bits is too long, use at most 8192` : undefined
-    }
-    case 'ec': {
-      const curve = key.asymmetricKeyDetails?.namedCurve ?? 'unknown'
-      const known = ['prime256v1', 'secp384r1', 'secp521r1'].includes(curve)
-      return known ? undefined : `the curve ${curve} is not supported, use P-256, P-384 or P-521`
-    }
-    case 'ed25519':
-      return undefined
-    default:
-      return `keys of type ${key.asymmetricKeyType ?? 'unknown'} are not supported, use RSA, ECDSA or Ed25519`
+  const { asymmetricKeyType: type = 'unknown', asymmetricKeyDetails: details } = key
+  if (type === 'rsa') {
+    const bits = details?.modulusLength ?? 0
+    if (bits < 2048) return `an RSA key of ${bits} bits is too short: use at least 2048`
+    // A huge modulus costs those who verify far more than the one who made it.
+    return bits > 8192 ? `an RSA key of ${bits} bits is too long: use at most 8192` : undefined
   }
+  if (type === 'ec') {
+    const curve = details?.namedCurve ?? 'unknown'
+    if (supportedCurves.has(curve)) return undefined
+    return `the curve ${curve} is not supported: use P-256, P-384 or P-521`
+  }
+  if (type === 'ed25519') return undefined
+  return `keys of type ${type} are not supported: use RSA, ECDSA or Ed25519`
 }

@@ -44,11 +44,15 @@ export interface Pki {
   ): Promise<IssuedCertificate & { readonly key: KeyObject }>
 }
 
+/** What a PKI needs from outside. */
+export interface PkiOptions {
+  readonly clock: Clock
+  readonly log: Logger
+  readonly lifetimes?: PkiLifetimes
+}
+
 /** Finds the cluster's keys and certificates again and checks them, or makes them on the first start. */
-export async function openPki(
-  directory: string,
-  options: { readonly clock: Clock; readonly log: Logger; readonly lifetimes?: PkiLifetimes },
-): Promise<Pki> {
+export async function openPki(directory: string, options: PkiOptions): Promise<Pki> {
   const { clock, log, lifetimes = defaultLifetimes } = options
   const at = (name: string) => join(directory, name)
   const serving = { certFile: at('apiserver.crt'), keyFile: at('apiserver.key') }
@@ -78,26 +82,17 @@ export async function openPki(
     ),
     openServiceAccountKey(at('sa.key'), at('sa.pub')),
   ])
+  const order = { ca: clusterCa, caFile: at('ca.crt'), lifetimeMs: lifetimes.certificateMs }
+  const commonName = 'kube-apiserver'
   return {
     directory,
     clusterCa,
     frontProxyCa,
     serving,
     serviceAccount,
-    ensureServing: async (sans) =>
-      ensureServing(
-        {
-          ...serving,
-          ca: clusterCa,
-          caFile: at('ca.crt'),
-          commonName: 'kube-apiserver',
-          sans,
-          lifetimeMs: lifetimes.certificateMs,
-        },
-        clock.now(),
-        log,
-      ),
-    issueClient: async (subject, lifetimeMs = lifetimes.certificateMs) =>
+    ensureServing: (sans) =>
+      ensureServing({ ...order, ...serving, commonName, sans }, clock.now(), log),
+    issueClient: (subject, lifetimeMs = lifetimes.certificateMs) =>
       issueKeyAndCertificate({
         ca: clusterCa,
         subject,

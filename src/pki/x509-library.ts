@@ -1,11 +1,12 @@
 import { type KeyObject, webcrypto } from 'node:crypto'
+import type * as X509Library from '@peculiar/x509'
 import { CommandFailed } from '../core/index.ts'
 
 /**
  * Loads the library that writes certificates, on first use only: it costs some 200 ms, and a server
  * that finds its certificates in place never needs it.
  */
-export async function loadX509(): Promise<typeof import('@peculiar/x509')> {
+export async function loadX509(): Promise<typeof X509Library> {
   await import('reflect-metadata')
   return import('@peculiar/x509')
 }
