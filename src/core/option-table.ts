@@ -1,3 +1,5 @@
+import type { Secret } from './secret.ts'
+
 /** What an option's text is read as. `duration` becomes milliseconds, `bytes` a number. */
 export type OptionType =
   | 'string'
@@ -17,11 +19,15 @@ interface OptionCommon {
   readonly group: string
   /** What stands for the value in help, for example `FILE`. */
   readonly placeholder?: string
+  /** One letter, for `-o` beside `--output`. */
+  readonly short?: string
   /** The environment variable; `SALLYPORT_` and the name in capitals unless given. */
   readonly env?: string
-  /** Says what is wrong with a value, or nothing. */
+  /** What help says of a default that is only found out at the start. */
+  readonly defaultText?: string
+  /** Says what is wrong with a value, as in `must be ...`, or nothing. */
   readonly check?: (value: string) => string | undefined
-  /** The value is a credential's: it is not shown, and not taken from the command line. */
+  /** A credential: read into a `Secret`, shown nowhere. Offer a file or stdin beside it. */
   readonly secret?: boolean
   readonly required?: boolean
 }
@@ -54,7 +60,11 @@ export type OptionDeclaration =
 /** Options by their names, which are those of the flags. */
 export type OptionTable = Readonly<Record<string, OptionDeclaration>>
 
-type Scalar<Declaration> = Declaration extends { readonly choices: readonly (infer Choice)[] }
+type Scalar<Declaration> = Declaration extends { readonly secret: true }
+  ? Secret
+  : Plain<Declaration>
+
+type Plain<Declaration> = Declaration extends { readonly choices: readonly (infer Choice)[] }
   ? Choice
   : Declaration extends { readonly type: 'boolean' }
     ? boolean
@@ -76,6 +86,9 @@ type CamelCase<Name extends string> = Name extends `${infer Head}-${infer Tail}`
 export type OptionValues<Table extends OptionTable> = {
   readonly [Name in keyof Table & string as CamelCase<Name>]: ValueOf<Table[Name]>
 }
+
+/** Keeps the literal types of a table, from which the types of its values follow. */
+export const defineOptions = <const Table extends OptionTable>(table: Table): Table => table
 
 const unitMs: Readonly<Record<string, number>> = {
   ns: 1e-6,
