@@ -1,0 +1,23 @@
+import type { OptionTable, OptionValues } from '../core/index.ts'
+import type { Io } from './io.ts'
+import type { CommandShape } from './options/index.ts'
+
+/** What a command is run with. */
+export interface Invocation<Table extends OptionTable> {
+  readonly options: OptionValues<Table>
+  readonly args: readonly string[]
+  /** The names of the options that were given, in whatever way. */
+  readonly given: ReadonlySet<string>
+}
+
+/** One command: how it is called, and what it does. */
+export interface Command<Table extends OptionTable = OptionTable> extends CommandShape {
+  readonly options: Table
+  run(invocation: Invocation<Table>, io: Io): Promise<void>
+}
+
+/** A command whose `run` gets the values of its own options, as one of many commands. */
+export function defineCommand<const Table extends OptionTable>(command: Command<Table>): Command {
+  // The runner gives `run` what it parsed by this very table.
+  return command as unknown as Command
+}

@@ -1,0 +1,90 @@
+import { readFile } from 'node:fs/promises'
+import { CommandFailed, SallyportError, WrongUsage } from '../core/index.ts'
+import type { Command } from './command.ts'
+import { closestCommand, commandGroups, matchCommand, overview } from './command-tree.ts'
+import type { Io } from './io.ts'
+import { asksForHelp, helpText, parseOptions } from './options/index.ts'
+
+/** What the process exits with: done, failed, called wrongly. */
+export type ExitCode = 0 | 1 | 2
+
+const wantsJson = (argv: readonly string[]): boolean =>
+  argv.includes('--output=json') || argv[argv.indexOf('--output') + 1] === 'json'
+
+interface Failure {
+  readonly code: string
+  readonly message: string
+  readonly hint?: string
+}
+
+function failureOf(error: unknown, io: Io): Failure {
+  if (error instanceof SallyportError) {
+    const hint = error instanceof CommandFailed ? error.hint : undefined
+    return { code: error.code, message: error.message, ...(hint !== undefined && { hint }) }
+  }
+  const message = error instanceof Error ? error.message : String(error)
+  // A stack is for whoever mends the program, not for who runs it.
+  if (io.env['SALLYPORT_DEBUG'] && error instanceof Error) io.stderr(`${error.stack}\n`)
+  return {
+    code: 'INTERNAL',
+    message: `unexpected failure: ${message}`,
+    hint: 'this is a fault of Sallyport; run again with SALLYPORT_DEBUG=1 and report what it prints',
+  }
+}
+
+function report(failure: Failure, json: boolean, io: Io): void {
+  if (json) io.stdout(`${JSON.stringify({ error: failure })}\n`)
+  io.stderr(`error: ${failure.message}\n`)
+  if (failure.hint) io.stderr(`hint: ${failure.hint}\n`)
+}
+
+async function runMatched(command: Command, rest: readonly string[], io: Io): Promise<ExitCode> {
+  if (asksForHelp(rest)) {
+    io.stdout(helpText(command, io.columns))
+    return 0
+  }
+  try {
+    const parsed = await parseOptions(command, {
+      argv: rest,
+      env: io.env,
+      readFile: (path) => readFile(path, 'utf8'),
+    })
+    await command.run({ options: parsed.values, args: parsed.positionals, given: parsed.given }, io)
+    return 0
+  } catch (error) {
+    report(failureOf(error, io), wantsJson(rest), io)
+    if (!(error instanceof WrongUsage)) return 1
+    io.stderr(`Run \`${command.command} --help\` for its options.\n`)
+    return 2
+  }
+}
+
+/** Finds the command that `argv` names and runs it to its end. */
+export async function runCommand(
+  commands: readonly Command[],
+  argv: readonly string[],
+  io: Io,
+): Promise<ExitCode> {
+  const match = matchCommand(commands, argv)
+  if (match) return await runMatched(match.command, match.rest, io)
+  const words = argv.filter((word) => !word.startsWith('-'))
+  const group = commandGroups(commands).find((name) => name === words[0])
+  if (words.length === 0 || words[0] === 'help' || (group && words.length === 1)) {
+    const asked = argv.length === 0 || asksForHelp(argv) || words[0] === 'help'
+    const text = overview(commands, words[0] === 'help' ? words[1] : group)
+    if (asked) io.stdout(text)
+    else io.stderr(text)
+    return asked ? 0 : 2
+  }
+  const guess = closestCommand(commands, words)
+  report(
+    {
+      code: 'WRONG_USAGE',
+      message: `there is no command \`sallyport ${words.join(' ')}\``,
+      hint: guess ? `did you mean \`${guess}\`?` : 'run `sallyport --help` for the list',
+    },
+    wantsJson(argv),
+    io,
+  )
+  return 2
+}

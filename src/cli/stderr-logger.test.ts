@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest'
+import { Secret } from '../core/index.ts'
+import { createLogger } from './stderr-logger.ts'
+
+const clock = { now: () => Date.UTC(2026, 0, 2, 3, 4, 5), monotonic: () => 0 }
+
+function logged(format: 'text' | 'json', log: (logger: ReturnType<typeof createLogger>) => void) {
+  const lines: string[] = []
+  log(createLogger({ level: 'info', format, clock, write: (line) => lines.push(line) }))
+  return lines
+}
+
+test('a line has level, message and fields', () => {
+  const lines = logged('text', (log) => log.child({ component: 'x' }).info({ n: 1 }, 'it works'))
+  expect(lines).toEqual(['03:04:05.000 info  it works  component=x  n=1\n'])
+})
+
+test('messages below the level are dropped', () => {
+  expect(logged('json', (log) => log.debug({}, 'too quiet'))).toEqual([])
+})
+
+test.each(['text', 'json'] as const)('no credential is in a %s line', (format) => {
+  const lines = logged(format, (log) =>
+    log.info(
+      {
+        token: 'abc-s3cret',
+        nested: { authorization: 'Bearer s3cret' },
+        wrapped: new Secret('s3cret'),
+      },
+      'x',
+    ),
+  )
+  expect(lines.join()).toContain('[redacted]')
+  expect(lines.join()).not.toContain('s3cret')
+})
+
+test('an error keeps its cause and code in a json line', () => {
+  const err = new Error('outer', { cause: new Error('inner') })
+  const [line = ''] = logged('json', (log) => log.error({ err }, 'failed'))
+  expect(JSON.parse(line)).toMatchObject({ err: { message: 'outer', cause: { message: 'inner' } } })
+})

@@ -1,0 +1,69 @@
+import type { Clock, Logger } from '../core/index.ts'
+
+const levels = { error: 50, warn: 40, info: 30, debug: 20 } as const
+
+/** The importance of a message. */
+export type LogLevel = keyof typeof levels
+
+/** How and where log lines are written. */
+export interface LoggerOptions {
+  readonly level: LogLevel
+  readonly format: 'text' | 'json'
+  readonly clock: Clock
+  write(line: string): void
+}
+
+// The second net: credentials travel as `Secret`, which prints as [redacted] by itself.
+const secretName = /^(authorization|.*(token|password|secret|privatekey|keypem))$/i
+
+function plain(value: unknown): unknown {
+  if (!(value instanceof Error)) return value
+  const { message, name, cause } = value
+  const { code, detail } = value as { code?: unknown; detail?: unknown }
+  return {
+    name,
+    message,
+    ...(code !== undefined && { code }),
+    ...(detail !== undefined && { detail }),
+    ...(cause !== undefined && { cause: plain(cause) }),
+    stack: value.stack,
+  }
+}
+
+const redact = (key: string, value: unknown): unknown =>
+  secretName.test(key) && typeof value === 'string' ? '[redacted]' : plain(value)
+
+function asText(level: LogLevel, fields: object, message: string, time: string): string {
+  const shown = Object.entries(fields).map(([key, value]) => {
+    const safe = redact(key, value)
+    if (typeof safe === 'string')
+      return `${key}=${/[\s"]/.test(safe) ? JSON.stringify(safe) : safe}`
+    if (value instanceof Error) return `${key}=${JSON.stringify(value.message)}`
+    return `${key}=${JSON.stringify(value, redact)}`
+  })
+  return `${time.slice(11, 23)} ${level.padEnd(5)} ${[message, ...shown].join('  ')}\n`
+}
+
+function asJson(level: LogLevel, fields: object, message: string, time: string): string {
+  const entry = { level, time, msg: message, ...fields }
+  return `${JSON.stringify(entry, redact)}\n`
+}
+
+/** A logger that writes one line per message. */
+export function createLogger(options: LoggerOptions, context: object = {}): Logger {
+  const render = options.format === 'json' ? asJson : asText
+  const at = (level: LogLevel) =>
+    levels[level] < levels[options.level]
+      ? () => {}
+      : (fields: object, message: string) => {
+          const time = new Date(options.clock.now()).toISOString()
+          options.write(render(level, { ...context, ...fields }, message, time))
+        }
+  return {
+    error: at('error'),
+    warn: at('warn'),
+    info: at('info'),
+    debug: at('debug'),
+    child: (fields) => createLogger(options, { ...context, ...fields }),
+  }
+}
