@@ -1,6 +1,6 @@
 import { type KeyObject, randomBytes, X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
-import type { Extension } from '@peculiar/x509'
+import type { Extension, JsonGeneralName } from '@peculiar/x509'
 import { CommandFailed } from '../core/index.ts'
 import { generateEcKey, publicKeyOf } from './keys.ts'
 import { loadX509, toSigningKey } from './x509-library.ts'
@@ -29,11 +29,13 @@ export type CertificateUsage = 'server auth' | 'client auth'
 /** A certificate to be signed by `ca`. */
 export interface CertificateOrder {
   readonly ca: CertificateAuthority
-  readonly subject: CertificateSubject
+  readonly subject: CertificateSubject | { readonly der: Buffer }
   readonly publicKey: KeyObject
   readonly usages: readonly CertificateUsage[]
   /** DNS names and IP addresses. */
   readonly sans?: readonly string[]
+  readonly emailAddresses?: readonly string[]
+  readonly uris?: readonly string[]
   /** Epoch milliseconds. */
   readonly now: number
   readonly lifetimeMs: number
@@ -74,13 +76,12 @@ export async function issueCertificate(order: CertificateOrder): Promise<IssuedC
     new x509.ExtendedKeyUsageExtension(order.usages.map((name) => extendedKeyUsageOf[name])),
     await x509.AuthorityKeyIdentifierExtension.create(issuer),
   ]
-  if (order.sans?.length) {
-    const names = order.sans.map((value) => ({ type: isIP(value) ? 'ip' : 'dns', value }) as const)
-    extensions.push(new x509.SubjectAlternativeNameExtension(names))
-  }
+  const altNames = altNamesOf(order)
+  if (altNames.length > 0) extensions.push(new x509.SubjectAlternativeNameExtension(altNames))
+  const subject = 'der' in order.subject ? order.subject.der : nameOf(order.subject)
   const made = await x509.X509CertificateGenerator.create({
     serialNumber: randomSerial(),
-    subject: new x509.Name(nameOf(order.subject)),
+    subject: new x509.Name(subject),
     issuer: issuer.subjectName,
     notBefore: new Date(order.now - backdateMs),
     notAfter: new Date(notAfter),
@@ -133,6 +134,14 @@ export async function issueAuthorityCertificate(order: {
 function toIssued(der: ArrayBuffer): IssuedCertificate {
   const certificate = new X509Certificate(Buffer.from(der))
   return { certificate, certPem: certificate.toString() }
+}
+
+function altNamesOf(order: CertificateOrder): JsonGeneralName[] {
+  return [
+    ...(order.sans ?? []).map((value) => ({ type: isIP(value) ? 'ip' : 'dns', value }) as const),
+    ...(order.emailAddresses ?? []).map((value) => ({ type: 'email', value }) as const),
+    ...(order.uris ?? []).map((value) => ({ type: 'url', value }) as const),
+  ]
 }
 
 // As objects, never as text: in the text form of a name a comma or plus sign starts another attribute.
