@@ -1,0 +1,26 @@
+import { ApiError, type Attributes, type Decision, forbidden } from '../core/index.ts'
+import { quote } from './go-quote.ts'
+
+const markup: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' }
+
+/** Names can hold anything, and browsers may show the message: it must not look like HTML. */
+const withoutMarkup = (text: string): string => text.replace(/[&<>]/g, (c) => markup[c] ?? c)
+
+/** Who cannot do what, in the sentence that Kubernetes uses. */
+export function describeDenial({ user, verb, resource, path }: Attributes): string {
+  const who = `User ${quote(user.username)} cannot ${verb}`
+  if (!resource) return withoutMarkup(`${who} path ${quote(path ?? '')}`)
+  const { subresource, namespace, group } = resource
+  const what = subresource ? `${resource.resource}/${subresource}` : resource.resource
+  const where = namespace ? `in the namespace ${quote(namespace)}` : 'at the cluster scope'
+  return withoutMarkup(`${who} resource ${quote(what)} in API group ${quote(group)} ${where}`)
+}
+
+/** The 403 for a request that nobody allowed. */
+export function denial(attributes: Attributes, decision: Decision): ApiError {
+  const sentence = describeDenial(attributes)
+  const why = decision.reason === '' ? sentence : `${sentence}: ${decision.reason}`
+  const { resource } = attributes
+  if (resource) return forbidden(resource, resource.name, why)
+  return new ApiError('Forbidden', `forbidden: ${why}`, { details: {} })
+}

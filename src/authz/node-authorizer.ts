@@ -1,0 +1,124 @@
+import {
+  type Attributes,
+  type Authorizer,
+  type ClusterView,
+  type Decision,
+  isRecord,
+  type Kind,
+  type ResourceAttributes,
+} from '../core/index.ts'
+import { quote } from './go-quote.ts'
+import { nodeLeaseNamespace, nodeNameOf } from './node-identity.ts'
+
+const allowed: Decision = { allowed: true, reason: '' }
+const no = (reason = ''): Decision => ({ allowed: false, reason })
+
+const podKind: Kind = { group: '', version: 'v1', kind: 'Pod', resource: 'pods', namespaced: true }
+
+const read = ['get', 'list', 'watch']
+
+/** What every node may do alike: resource with group, and the verbs. */
+const uniform: ReadonlyMap<string, readonly string[]> = new Map(
+  Object.entries({
+    services: read,
+    endpoints: ['get'],
+    'certificatesigningrequests.certificates.k8s.io': ['create', ...read],
+    'tokenreviews.authentication.k8s.io': ['create'],
+    'subjectaccessreviews.authorization.k8s.io': ['create'],
+    'localsubjectaccessreviews.authorization.k8s.io': ['create'],
+  }),
+)
+
+type Rule = (
+  node: string,
+  wanted: ResourceAttributes & { readonly verb: string },
+) => Decision | 'pod'
+
+/** What a node may do depending on its name. Own objects on writes are left to `nodeAdmission`. */
+const byName: ReadonlyMap<string, Rule> = new Map(
+  Object.entries<Rule>({
+    nodes: (node, { verb, name }) => {
+      if (['create', 'update', 'patch'].includes(verb)) return allowed
+      if (!read.includes(verb)) return no()
+      if (name === node) return allowed
+      if (name === '') return no(`node '${node}' cannot read all nodes, only its own Node object`)
+      return no(`node '${node}' cannot read '${name}', only its own Node object`)
+    },
+    'nodes/status': (_node, { verb }) => (verb === 'update' || verb === 'patch' ? allowed : no()),
+    'leases.coordination.k8s.io': (node, { verb, namespace, name }) => {
+      if (!['get', 'create', 'update', 'patch', 'delete'].includes(verb)) {
+        return no('can only get, create, update, patch, or delete a node lease')
+      }
+      if (namespace !== nodeLeaseNamespace) {
+        return no(`can only access leases in the ${quote(nodeLeaseNamespace)} system namespace`)
+      }
+      if (verb === 'create' || name === node) return allowed
+      return no('can only access node lease with the same name as the requesting node')
+    },
+    pods: (node, wanted) => {
+      if (!read.includes(wanted.verb)) return no()
+      if (wanted.verb !== 'get' && selectsNode(wanted, node)) return allowed
+      if (wanted.name !== '') return 'pod'
+      return no('can only list/watch pods with spec.nodeName field selector')
+    },
+  }),
+)
+
+/**
+ * Gives a node identity (group `system:nodes`, user `system:node:NAME`) what Kubernetes' node
+ * authorizer gives for our kinds, without what only a kubelet needs: a node here reads no Secret,
+ * ConfigMap or ServiceAccount and writes no Pod or Event. `nodeAdmission` must stand behind it.
+ */
+export function nodeAuthorizer(view: Pick<ClusterView, 'get'>): Authorizer {
+  return {
+    authorize: (attributes, signal) => {
+      const node = nodeNameOf(attributes.user)
+      if (node === undefined || !attributes.resource) return no()
+      if (node === '') return no(`unknown node for user ${quote(attributes.user.username)}`)
+      const decision = decide(node, attributes.verb, attributes.resource)
+      return decision === 'pod' ? readOwnPod(view, node, attributes, signal) : decision
+    },
+    rulesFor: (user) => {
+      const isNode = nodeNameOf(user) !== undefined
+      return {
+        resourceRules: [],
+        nonResourceRules: [],
+        incomplete: isNode,
+        ...(isNode && {
+          evaluationError: 'node authorizer does not support user rule resolution',
+        }),
+      }
+    },
+  }
+}
+
+function decide(node: string, verb: string, resource: ResourceAttributes): Decision | 'pod' {
+  const path = resource.subresource
+    ? `${resource.resource}/${resource.subresource}`
+    : resource.resource
+  const key = resource.group ? `${path}.${resource.group}` : path
+  const rule = byName.get(key)
+  if (rule) return rule(node, { ...resource, verb })
+  return uniform.get(key)?.includes(verb) ? allowed : no()
+}
+
+async function readOwnPod(
+  view: Pick<ClusterView, 'get'>,
+  node: string,
+  { resource }: Attributes,
+  signal: AbortSignal,
+): Promise<Decision> {
+  const { namespace = '', name = '' } = resource ?? {}
+  const pod = await view.get(podKind, { namespace, name }, signal)
+  const spec = pod?.['spec']
+  if (isRecord(spec) && spec['nodeName'] === node) return allowed
+  return no(`no relationship found between node '${node}' and this object`)
+}
+
+/** True when the request's field selector asks for nothing but pods of the node. */
+function selectsNode(resource: ResourceAttributes, node: string): boolean {
+  const selector = 'fieldSelector' in resource ? resource.fieldSelector : undefined
+  // An escaped comma could make one term look like two.
+  if (typeof selector !== 'string' || selector.includes('\\')) return false
+  return selector.split(',').some((term) => /^spec\.nodeName==?(.*)$/.exec(term)?.[1] === node)
+}

@@ -1,0 +1,346 @@
+import { describe, expect, test } from 'vitest'
+import type { Attributes, Kind, KubeObject, UserInfo, WriteAttempt } from '../core/index.ts'
+import { FakeClusterView } from '../testing/fake-cluster-view.ts'
+import { certificateAdmission } from './certificate-admission.ts'
+import { nodeAdmission } from './node-admission.ts'
+import { nodeAuthorizer } from './node-authorizer.ts'
+import { asks, node, person } from './policy-objects.suite.ts'
+
+const signal = new AbortController().signal
+const pod = (name: string, nodeName: string): KubeObject => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name, namespace: 'default' },
+  spec: { nodeName },
+})
+const view = new FakeClusterView({ objects: [pod('mine', 'a'), pod('other', 'b')] })
+const authorizer = nodeAuthorizer(view)
+const lease = 'leases.coordination.k8s.io'
+const csr = 'certificatesigningrequests.certificates.k8s.io'
+
+const selecting = (attributes: Attributes, fieldSelector: string): Attributes => ({
+  ...attributes,
+  resource: { ...attributes.resource!, ...{ fieldSelector } },
+})
+
+describe('a node identity', () => {
+  const a = node('a')
+  const inLeases = { namespace: 'kube-node-lease' }
+  test.each([
+    [true, asks(a, 'create', 'nodes')],
+    [true, asks(a, 'get', 'nodes', { name: 'a' })],
+    [true, asks(a, 'watch', 'nodes', { name: 'a' })],
+    [false, asks(a, 'get', 'nodes', { name: 'b' })],
+    [false, asks(a, 'list', 'nodes')],
+    [false, asks(a, 'delete', 'nodes', { name: 'a' })],
+    [true, asks(a, 'patch', 'nodes/status', { name: 'a' })],
+    [false, asks(a, 'get', 'nodes/proxy', { name: 'a' })],
+    [true, asks(a, 'create', lease, inLeases)],
+    [true, asks(a, 'update', lease, { ...inLeases, name: 'a' })],
+    [false, asks(a, 'update', lease, { ...inLeases, name: 'b' })],
+    [false, asks(a, 'update', lease, { namespace: 'kube-system', name: 'a' })],
+    [false, asks(a, 'list', lease, inLeases)],
+    [true, asks(a, 'create', csr)],
+    [true, asks(a, 'watch', csr)],
+    [false, asks(a, 'update', 'certificatesigningrequests/approval.certificates.k8s.io')],
+    [true, asks(a, 'list', 'services')],
+    [false, asks(a, 'update', 'services')],
+    [true, asks(a, 'create', 'tokenreviews.authentication.k8s.io')],
+    [true, asks(a, 'create', 'subjectaccessreviews.authorization.k8s.io')],
+    [false, asks(a, 'get', 'secrets', { namespace: 'default', name: 'x' })],
+    [false, asks(a, 'create', 'pods', { namespace: 'default' })],
+    [false, asks(a, 'update', 'pods/status', { namespace: 'default', name: 'mine' })],
+    [false, asks(a, 'create', 'events', { namespace: 'default' })],
+    [true, asks(a, 'get', 'pods', { namespace: 'default', name: 'mine' })],
+    [false, asks(a, 'get', 'pods', { namespace: 'default', name: 'other' })],
+    [false, asks(a, 'get', 'pods', { namespace: 'default', name: 'none' })],
+    [false, asks(a, 'list', 'pods')],
+    [false, asks(a, 'get', 'toString')],
+    [false, asks(person('system:node:a'), 'create', 'nodes')],
+    [false, asks(person('a', 'system:nodes'), 'create', 'nodes')],
+    [false, asks(node(''), 'create', 'nodes')],
+    [false, { user: a, verb: 'get', path: '/metrics' }],
+  ])('allowed is %s for %j [GND-R81]', async (allowed, attributes) => {
+    expect((await authorizer.authorize(attributes, signal)).allowed).toBe(allowed)
+  })
+
+  test.each([
+    [true, 'spec.nodeName=a'],
+    [true, 'status.phase!=Failed,spec.nodeName==a'],
+    [false, 'spec.nodeName=b'],
+    [false, 'spec.nodeName!=a'],
+    [false, 'spec.nodeName=ab'],
+    [false, 'metadata.name!=x\\,spec.nodeName=a'],
+    [false, ''],
+  ])('may list pods: %s with selector %j [GND-R81]', async (allowed, selector) => {
+    const attributes = selecting(asks(a, 'list', 'pods'), selector)
+    expect((await authorizer.authorize(attributes, signal)).allowed).toBe(allowed)
+  })
+
+  test('is refused with Kubernetes’ reasons', async () => {
+    const reason = async (attributes: Attributes) =>
+      (await authorizer.authorize(attributes, signal)).reason
+    expect(await reason(asks(a, 'list', 'nodes'))).toBe(
+      "node 'a' cannot read all nodes, only its own Node object",
+    )
+    expect(await reason(asks(a, 'get', 'pods', { namespace: 'default', name: 'other' }))).toBe(
+      "no relationship found between node 'a' and this object",
+    )
+    expect(await reason(asks(a, 'update', lease, { namespace: 'x', name: 'a' }))).toBe(
+      'can only access leases in the "kube-node-lease" system namespace',
+    )
+    expect(await reason(asks(node(''), 'get', 'nodes'))).toBe(
+      'unknown node for user "system:node:"',
+    )
+  })
+
+  test('says that its rules cannot be listed', () => {
+    expect(authorizer.rulesFor(a, 'default', signal)).toMatchObject({ incomplete: true })
+    expect(authorizer.rulesFor(person('x'), 'default', signal)).toMatchObject({ incomplete: false })
+  })
+})
+
+const nodeKind: Kind = {
+  group: '',
+  version: 'v1',
+  kind: 'Node',
+  resource: 'nodes',
+  namespaced: false,
+}
+const leaseKind: Kind = {
+  group: 'coordination.k8s.io',
+  version: 'v1',
+  kind: 'Lease',
+  resource: 'leases',
+  namespaced: true,
+}
+const csrKind: Kind = {
+  group: 'certificates.k8s.io',
+  version: 'v1',
+  kind: 'CertificateSigningRequest',
+  resource: 'certificatesigningrequests',
+  namespaced: false,
+}
+
+/** In these tests a request is `CN` or `CN,O`. */
+const readSubject = (request: string) => {
+  if (request === 'garbage') throw new Error('not PEM')
+  const [commonName = '', ...organizations] = request.split(',')
+  return { commonName, organizations }
+}
+
+const write = (kind: Kind, user: UserInfo, parts: Partial<WriteAttempt>): WriteAttempt => ({
+  user,
+  operation: 'create',
+  kind,
+  subresource: '',
+  namespace: '',
+  name: 'a',
+  dryRun: false,
+  ...parts,
+})
+
+const nodeObject = (name: string, rest: Record<string, unknown> = {}, meta = {}): KubeObject => ({
+  apiVersion: 'v1',
+  kind: 'Node',
+  metadata: { name, ...meta },
+  ...rest,
+})
+
+const request = (signerName: string, subject: string, rest = {}): KubeObject => ({
+  apiVersion: 'certificates.k8s.io/v1',
+  kind: 'CertificateSigningRequest',
+  metadata: { name: 'a' },
+  spec: { signerName, request: subject },
+  ...rest,
+})
+
+describe('on writes a node identity', () => {
+  const a = node('a')
+  const admit = nodeAdmission(readSubject)
+  const outcome = async (attempt: WriteAttempt) => {
+    try {
+      await admit(attempt, signal)
+      return 'admitted'
+    } catch (error) {
+      return error instanceof Error ? error.message : 'thrown'
+    }
+  }
+  const labelled = (labels: object) => nodeObject('a', {}, { labels })
+  const owned = { ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name: 'x', uid: '1' }] }
+  const kubelet = 'kubernetes.io/kube-apiserver-client-kubelet'
+
+  test.each([
+    ['its own Node', write(nodeKind, a, { object: nodeObject('a') }), 'admitted'],
+    [
+      'another Node',
+      write(nodeKind, a, { name: 'b', object: nodeObject('b') }),
+      'nodes "b" is forbidden: node "a" is not allowed to modify node "b"',
+    ],
+    [
+      'another Node’s status',
+      write(nodeKind, a, { operation: 'update', subresource: 'status', name: 'b' }),
+      'nodes "b" is forbidden: node "a" is not allowed to modify node "b"',
+    ],
+    [
+      'labels that draw workloads',
+      write(nodeKind, a, {
+        object: labelled({ 'x.node-restriction.kubernetes.io/z': '1', 'foo.k8s.io/x': '2' }),
+      }),
+      'nodes "a" is forbidden: node "a" is not allowed to set the following labels: foo.k8s.io/x, x.node-restriction.kubernetes.io/z',
+    ],
+    [
+      'labels of its own',
+      write(nodeKind, a, {
+        object: labelled({
+          'kubernetes.io/hostname': 'a',
+          'node.kubernetes.io/x': '1',
+          'my.kubelet.kubernetes.io/y': '2',
+          'example.com/z': '3',
+          plain: '4',
+        }),
+      }),
+      'admitted',
+    ],
+    [
+      'a changed restricted label',
+      write(nodeKind, a, {
+        operation: 'update',
+        object: labelled({}),
+        oldObject: labelled({ 'node-role.kubernetes.io/control-plane': '' }),
+      }),
+      'nodes "a" is forbidden: is not allowed to modify labels: node-role.kubernetes.io/control-plane',
+    ],
+    [
+      'its taints',
+      write(nodeKind, a, {
+        operation: 'update',
+        object: nodeObject('a', { spec: {} }),
+        oldObject: nodeObject('a', { spec: { taints: [{ key: 'x' }] } }),
+      }),
+      'nodes "a" is forbidden: node "a" is not allowed to modify taints',
+    ],
+    [
+      'its owners',
+      write(nodeKind, a, {
+        operation: 'update',
+        object: nodeObject('a', {}, owned),
+        oldObject: nodeObject('a'),
+      }),
+      'nodes "a" is forbidden: node "a" is not allowed to modify ownerReferences',
+    ],
+    ['its own Lease', write(leaseKind, a, { namespace: 'kube-node-lease' }), 'admitted'],
+    [
+      'another Lease',
+      write(leaseKind, a, { namespace: 'kube-node-lease', name: 'b' }),
+      'leases.coordination.k8s.io "b" is forbidden: can only access node lease with the same name as the requesting node',
+    ],
+    [
+      'a Lease elsewhere',
+      write(leaseKind, a, { namespace: 'kube-system' }),
+      'leases.coordination.k8s.io "a" is forbidden: can only access leases in the "kube-node-lease" system namespace',
+    ],
+    [
+      'a request for its own certificate',
+      write(csrKind, a, { object: request(kubelet, 'system:node:a') }),
+      'admitted',
+    ],
+    [
+      'a request for another node’s certificate',
+      write(csrKind, a, { object: request(kubelet, 'system:node:b') }),
+      'certificatesigningrequests.certificates.k8s.io "a" is forbidden: can only create a node CSR with CN=system:node:a',
+    ],
+    [
+      'a request that cannot be read',
+      write(csrKind, a, { object: request(kubelet, 'garbage') }),
+      'certificatesigningrequests.certificates.k8s.io "a" is forbidden: unable to parse csr: not PEM',
+    ],
+    [
+      'an approval',
+      write(csrKind, a, { operation: 'update', subresource: 'approval' }),
+      'certificatesigningrequests.certificates.k8s.io "a" is forbidden: node "a" can only create CSRs',
+    ],
+    [
+      'anything else, whatever RBAC says',
+      write({ ...nodeKind, kind: 'Pod', resource: 'pods' }, a, {}),
+      'pods "a" is forbidden: node "a" can only write its own Node, Lease and CSRs',
+    ],
+    [
+      'anything, if it has no name',
+      write(nodeKind, node(''), {}),
+      'nodes "a" is forbidden: could not determine node from user "system:node:"',
+    ],
+  ])('%s [GND-R81]', async (_what, attempt, expected) => {
+    expect(await outcome(attempt)).toBe(expected)
+  })
+
+  test('others are not held to that', async () => {
+    const people = [person('alice'), person('system:node:a'), person('x', 'system:nodes')]
+    for (const user of people) {
+      expect(await outcome(write(nodeKind, user, { name: 'b' }))).toBe('admitted')
+    }
+  })
+})
+
+describe('certificate requests', () => {
+  const client = 'kubernetes.io/kube-apiserver-client'
+  const asked: string[] = []
+  const admit = certificateAdmission({
+    readSubject,
+    authorizer: {
+      authorize: ({ user, verb, resource }) => {
+        asked.push(`${verb} ${resource?.resource}.${resource?.group} ${resource?.name}`)
+        return { allowed: user.groups.includes(`${verb} ${resource?.name}`), reason: '' }
+      },
+      rulesFor: () => ({ resourceRules: [], nonResourceRules: [], incomplete: false }),
+    },
+  })
+  const outcome = async (attempt: WriteAttempt) => {
+    try {
+      await admit(attempt, signal)
+      return 'admitted'
+    } catch (error) {
+      return error instanceof Error ? error.message : 'thrown'
+    }
+  }
+  const approval = (...groups: string[]) =>
+    write(csrKind, person('u', ...groups), {
+      operation: 'update',
+      subresource: 'approval',
+      object: request('other/signer', 'x'),
+      oldObject: request(client, 'x'),
+    })
+
+  test('are approved by those who may approve for the stored signer', async () => {
+    expect(await outcome(approval(`approve ${client}`))).toBe('admitted')
+    expect(await outcome(approval('approve kubernetes.io/*'))).toBe('admitted')
+    expect(await outcome(approval('approve other/signer', `sign ${client}`))).toBe(
+      `certificatesigningrequests.certificates.k8s.io "a" is forbidden: user not permitted to approve requests with signerName "${client}"`,
+    )
+    expect(asked).toContain(`approve signers.certificates.k8s.io ${client}`)
+  })
+
+  test('are signed by those who may sign, other status is free', async () => {
+    const signing = (status: object) =>
+      write(csrKind, person('u'), {
+        operation: 'update',
+        subresource: 'status',
+        object: request(client, 'x', { status }),
+        oldObject: request(client, 'x'),
+      })
+    expect(await outcome(signing({ certificate: 'abc' }))).toContain('not permitted to sign')
+    expect(await outcome(signing({ conditions: [{}] }))).toContain('not permitted to sign')
+    expect(await outcome(signing({}))).toBe('admitted')
+  })
+
+  test('cannot ask for a client certificate of system:masters', async () => {
+    const asking = (subject: string, signer = client) =>
+      outcome(write(csrKind, person('u'), { object: request(signer, subject) }))
+    expect(await asking('me,system:masters')).toBe(
+      `certificatesigningrequests.certificates.k8s.io "a" is forbidden: use of ${client} signer with system:masters group is not allowed`,
+    )
+    expect(await asking('me,devs')).toBe('admitted')
+    expect(await asking('garbage')).toContain('failed to parse CSR: not PEM')
+    expect(await asking('me,system:masters', 'example.com/own')).toBe('admitted')
+  })
+})

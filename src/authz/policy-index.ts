@@ -1,0 +1,152 @@
+import type { KubeObject, UserInfo } from '../core/index.ts'
+import { quote } from './go-quote.ts'
+import { rbacGroup } from './rbac-kinds.ts'
+import {
+  type Binding,
+  type PolicyRule,
+  type RoleRef,
+  readBinding,
+  readRules,
+  type Subject,
+} from './rbac-objects.ts'
+import { type GrantedRule, RuleSet } from './rule-set.ts'
+import { type AppliedBinding, SubjectIndex } from './subject-index.ts'
+
+const maxCachedUsers = 4096
+const nothing = new RuleSet([])
+
+/** What one user may do: in the whole cluster, and in addition in some namespaces. */
+interface UserRules {
+  readonly cluster: RuleSet
+  readonly namespaces: Map<string, RuleSet>
+}
+
+/** Roles and bindings in memory, and from them the rules of each user, kept until something changes. */
+export class PolicyIndex {
+  readonly #roles = new Map<string, readonly PolicyRule[]>()
+  readonly #clusterRoles = new Map<string, readonly PolicyRule[]>()
+  readonly #clusterBindings = new SubjectIndex()
+  readonly #bindings = new Map<string, SubjectIndex>()
+  #byUser = new WeakMap<UserInfo, UserRules>()
+  #byName = new Map<string, UserRules>()
+
+  /** Takes in a new or changed role or binding of any of the four kinds. */
+  put(object: KubeObject): void {
+    this.#change(object, true)
+  }
+
+  /** Takes out a role or binding. */
+  remove(object: KubeObject): void {
+    this.#change(object, false)
+  }
+
+  /** The rules that hold in every namespace and for plain paths. */
+  clusterRulesOf(user: UserInfo): RuleSet {
+    return this.#rulesOf(user).cluster
+  }
+
+  /** The rules that role bindings of one namespace add. */
+  namespaceRulesOf(user: UserInfo, namespace: string): RuleSet {
+    const index = this.#bindings.get(namespace)
+    if (!index) return nothing
+    const rules = this.#rulesOf(user)
+    const known = rules.namespaces.get(namespace)
+    if (known) return known
+    const resolved = this.#resolve(index.appliedTo(user))
+    rules.namespaces.set(namespace, resolved)
+    return resolved
+  }
+
+  #rulesOf(user: UserInfo): UserRules {
+    const known = this.#byUser.get(user)
+    if (known) return known
+    const name = JSON.stringify([user.username, user.groups])
+    const rules = this.#byName.get(name) ?? {
+      cluster: this.#resolve(this.#clusterBindings.appliedTo(user)),
+      namespaces: new Map<string, RuleSet>(),
+    }
+    if (this.#byName.size >= maxCachedUsers) this.#byName.clear()
+    this.#byName.set(name, rules)
+    this.#byUser.set(user, rules)
+    return rules
+  }
+
+  #resolve(applied: readonly AppliedBinding[]): RuleSet {
+    const granted: GrantedRule[] = []
+    const problems: string[] = []
+    for (const { binding, subject } of applied) {
+      const found = this.#rulesOfRole(binding.roleRef, binding.namespace)
+      if (typeof found === 'string') problems.push(found)
+      else {
+        const decision = { allowed: true, reason: reasonOf(binding, subject) }
+        granted.push(...found.map((rule) => ({ rule, decision })))
+      }
+    }
+    return new RuleSet(granted, problems)
+  }
+
+  #rulesOfRole(ref: RoleRef, namespace: string): readonly PolicyRule[] | string {
+    if (ref.kind === 'ClusterRole') {
+      return (
+        this.#clusterRoles.get(ref.name) ?? `clusterrole.${rbacGroup} ${quote(ref.name)} not found`
+      )
+    }
+    if (ref.kind === 'Role') {
+      return (
+        this.#roles.get(`${namespace}/${ref.name}`) ??
+        `role.${rbacGroup} ${quote(ref.name)} not found`
+      )
+    }
+    return `unsupported role reference kind: ${quote(ref.kind)}`
+  }
+
+  #change(object: KubeObject, present: boolean): void {
+    const { name, namespace = '' } = object.metadata
+    switch (object.kind) {
+      case 'Role':
+        setOrDelete(this.#roles, `${namespace}/${name}`, present ? readRules(object) : undefined)
+        break
+      case 'ClusterRole':
+        setOrDelete(this.#clusterRoles, name, present ? readRules(object) : undefined)
+        break
+      case 'ClusterRoleBinding':
+        changeIn(this.#clusterBindings, readBinding(object), present)
+        break
+      case 'RoleBinding':
+        this.#changeBinding(readBinding(object), present)
+        break
+      default:
+        return
+    }
+    this.#byUser = new WeakMap()
+    this.#byName = new Map()
+  }
+
+  #changeBinding(binding: Binding, present: boolean): void {
+    const index = this.#bindings.get(binding.namespace) ?? new SubjectIndex()
+    changeIn(index, binding, present)
+    setOrDelete(this.#bindings, binding.namespace, index.isEmpty ? undefined : index)
+  }
+}
+
+function changeIn(index: SubjectIndex, binding: Binding, present: boolean): void {
+  if (present) index.put(binding)
+  else index.remove(binding.name)
+}
+
+function setOrDelete<V>(map: Map<string, V>, key: string, value: V | undefined): void {
+  if (value === undefined) map.delete(key)
+  else map.set(key, value)
+}
+
+function reasonOf(binding: Binding, subject: Subject): string {
+  const { roleRef, namespace } = binding
+  const what = namespace
+    ? `RoleBinding ${quote(`${binding.name}/${namespace}`)}`
+    : `ClusterRoleBinding ${quote(binding.name)}`
+  const whom =
+    subject.kind === 'ServiceAccount'
+      ? quote(`${subject.name}/${subject.namespace || namespace}`)
+      : quote(subject.name)
+  return `RBAC: allowed by ${what} of ${roleRef.kind} ${quote(roleRef.name)} to ${subject.kind} ${whom}`
+}

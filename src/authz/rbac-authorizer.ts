@@ -1,0 +1,99 @@
+import {
+  type Attributes,
+  type Authorizer,
+  aborted,
+  type ClusterView,
+  type Component,
+  type Decision,
+  type KubeObject,
+  type Logger,
+  neverFails,
+  type RulesOfUser,
+  type UserInfo,
+} from '../core/index.ts'
+import { type Following, follow } from './follow.ts'
+import { PolicyIndex } from './policy-index.ts'
+import { rbacKinds } from './rbac-kinds.ts'
+import type { PolicyRule } from './rbac-objects.ts'
+
+const noOpinion: Decision = { allowed: false, reason: '' }
+
+/** Decides by the roles and bindings of a cluster, which it follows from `start` to `stop`. */
+export class RbacAuthorizer implements Authorizer, Component {
+  readonly name = 'rbac'
+  readonly failed = neverFails()
+  readonly #view: ClusterView
+  readonly #log: Logger
+  readonly #policy = new PolicyIndex()
+  readonly #stop = new AbortController()
+  #following: readonly Following[] = []
+
+  constructor(view: ClusterView, log: Logger) {
+    this.#view = view
+    this.#log = log.child({ component: 'rbac' })
+  }
+
+  /** Resolves once all roles and bindings are known. */
+  async start(): Promise<void> {
+    const follower = {
+      put: (object: KubeObject) => this.#policy.put(object),
+      remove: (object: KubeObject) => this.#policy.remove(object),
+    }
+    this.#following = Object.values(rbacKinds).map((kind) =>
+      follow({ view: this.#view, kind, log: this.#log }, follower, this.#stop.signal),
+    )
+    await Promise.all(this.#following.map((each) => each.synced))
+  }
+
+  async stop(deadline: AbortSignal): Promise<void> {
+    this.#stop.abort()
+    const ended = Promise.all(this.#following.map((each) => each.ended))
+    await Promise.race([ended, aborted(deadline)])
+  }
+
+  /** Allows what a rule of the user covers; has no opinion on the rest, never a denial. */
+  authorize(attributes: Attributes): Decision {
+    const cluster = this.#policy.clusterRulesOf(attributes.user)
+    const found = cluster.find(attributes)
+    if (found) return found
+    const namespace = attributes.resource?.namespace ?? ''
+    if (namespace === '') return unless(cluster.problems)
+    const local = this.#policy.namespaceRulesOf(attributes.user, namespace)
+    return local.find(attributes) ?? unless(cluster.problems, local.problems)
+  }
+
+  rulesFor(user: UserInfo, namespace: string): RulesOfUser {
+    const cluster = this.#policy.clusterRulesOf(user)
+    const local = namespace === '' ? undefined : this.#policy.namespaceRulesOf(user, namespace)
+    const problems = [...cluster.problems, ...(local?.problems ?? [])]
+    return {
+      ...splitRules([...cluster.rules, ...(local?.rules ?? [])]),
+      incomplete: false,
+      ...(problems.length > 0 && { evaluationError: aggregate(problems) }),
+    }
+  }
+}
+
+function unless(...problems: readonly (readonly string[])[]): Decision {
+  const all = problems.flat()
+  return all.length === 0 ? noOpinion : { allowed: false, reason: `RBAC: ${aggregate(all)}` }
+}
+
+const aggregate = (problems: readonly string[]): string =>
+  problems.length === 1 ? `${problems[0]}` : `[${[...new Set(problems)].join(', ')}]`
+
+function splitRules(rules: readonly PolicyRule[]) {
+  return {
+    resourceRules: rules
+      .filter((rule) => rule.resources.length > 0)
+      .map(({ verbs, apiGroups, resources, resourceNames }) => ({
+        verbs,
+        apiGroups,
+        resources,
+        ...(resourceNames.length > 0 && { resourceNames }),
+      })),
+    nonResourceRules: rules
+      .filter((rule) => rule.nonResourceURLs.length > 0)
+      .map(({ verbs, nonResourceURLs }) => ({ verbs, nonResourceURLs })),
+  }
+}
