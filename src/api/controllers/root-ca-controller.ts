@@ -1,0 +1,41 @@
+import type { ClusterView, KubeObject } from '../../core/index.ts'
+import { fieldsAt } from '../kinds/fields.ts'
+import { configMap } from '../kinds/index.ts'
+import type { Controller } from './controller.ts'
+import { createNamespaceObjectController } from './namespace-object-controller.ts'
+
+const name = 'kube-root-ca.crt'
+const descriptionKey = 'kubernetes.io/description'
+const description =
+  'The certificates under which clients inside the cluster verify its API server, and nothing else.'
+
+function isRight(found: KubeObject, roots: string): boolean {
+  const data = fieldsAt(found, 'data')
+  const described = found.metadata.annotations?.[descriptionKey]
+  return data['ca.crt'] === roots && Object.keys(data).length === 1 && Boolean(described)
+}
+
+function rightObject(found: KubeObject | undefined, namespace: string, roots: string): KubeObject {
+  if (found !== undefined && isRight(found, roots)) return found
+  const metadata = found?.metadata ?? { name, namespace }
+  return {
+    ...(found ?? { apiVersion: 'v1', kind: 'ConfigMap' }),
+    metadata: {
+      ...metadata,
+      annotations: { ...metadata.annotations, [descriptionKey]: description },
+    },
+    data: { 'ca.crt': roots },
+  }
+}
+
+/**
+ * Gives every namespace the ConfigMap `kube-root-ca.crt`. `roots` returns the certificates (PEM) and
+ * is asked whenever a ConfigMap is looked at.
+ */
+export const createRootCaController = (view: ClusterView, roots: () => string): Controller =>
+  createNamespaceObjectController(view, {
+    controllerName: 'root-ca',
+    definition: configMap,
+    objectName: name,
+    shape: (found, namespace) => rightObject(found, namespace, roots()),
+  })

@@ -1,0 +1,61 @@
+import { aborted, type Logger } from '../../core/index.ts'
+import type { Controller, ControllerOptions } from './controller.ts'
+import { Follower } from './follow.ts'
+import { type Pauses, WorkQueue } from './work-queue.ts'
+
+/** Writes of several keys share the store's commits. */
+const workers = 4
+const defaultPauses: Pauses = { firstMs: 20, longestMs: 30_000 }
+
+async function reconcileKey(
+  controller: Controller,
+  queue: WorkQueue,
+  key: string,
+  context: { readonly log: Logger; readonly signal: AbortSignal },
+): Promise<void> {
+  try {
+    const outcome = await controller.reconcile(key, context.signal)
+    if (outcome !== undefined && 'again' in outcome) {
+      queue.retry(key)
+      return
+    }
+    queue.succeeded(key)
+    if (outcome !== undefined) queue.addAfter(key, outcome.againAfterMs)
+  } catch (err) {
+    if (context.signal.aborted) return
+    context.log.warn({ err, key }, 'reconcile failed, will try again')
+    queue.retry(key)
+  }
+}
+
+/**
+ * Runs a controller until `signal` aborts: waits until all its watches have listed once, then works
+ * off the keys that they ask for.
+ */
+export async function runController(
+  controller: Controller,
+  options: ControllerOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  const log = options.log.child({ controller: controller.name })
+  const queue = new WorkQueue(controller.pauses ?? defaultPauses)
+  const followers = controller.watches.map(
+    (watch) => new Follower(watch, { ...options, log }, (key) => queue.add(key)),
+  )
+  const running = followers.map((follower) => follower.run(signal))
+  for (const key of controller.firstKeys ?? []) queue.add(key)
+
+  const work = async (): Promise<void> => {
+    for (;;) {
+      const key = await queue.take()
+      if (key === undefined) return
+      await reconcileKey(controller, queue, key, { log, signal })
+      queue.done(key)
+    }
+  }
+  await Promise.all(followers.map(({ synced }) => synced))
+  const working = Array.from({ length: workers }, work)
+  await aborted(signal)
+  queue.close()
+  await Promise.all([...running, ...working])
+}
