@@ -8,7 +8,10 @@ export interface StoredRecord {
   readonly revision: number
 }
 
-/** A committed change. For a delete `record` has the last value and the revision of the deletion. */
+/**
+ * A committed change. For a delete `record` has the last value and the revision of the deletion.
+ * Where the replaced value was damaged and so lost, it is an empty buffer.
+ */
 export interface StoreEvent {
   readonly type: 'put' | 'delete'
   readonly record: StoredRecord
@@ -57,10 +60,11 @@ export interface Store {
   readonly revision: number
   /** The oldest revision that `range` and `watch` still reach. */
   readonly oldestRevision: number
+  /** Throws `RecordDamaged`, as `range` and `watch` do when they come across such a record. */
   get(key: string): StoredRecord | undefined
   /** Throws `RevisionCompacted` or `RevisionUnknown` when `options.revision` cannot be read. */
   range(prefix: string, options?: RangeOptions): Range
-  /** Throws `KeyExists`. */
+  /** Throws `KeyExists`. The store keeps `value`: it must not be changed afterwards. */
   create(key: string, value: Buffer): Promise<StoredRecord>
   /** Throws `RevisionMismatch` when the key is not at `expectedRevision` any more. */
   update(key: string, value: Buffer, expectedRevision: number): Promise<StoredRecord>
@@ -68,7 +72,8 @@ export interface Store {
   delete(key: string, expectedRevision: number): Promise<number>
   /**
    * Delivers every change after revision `after`: first what history has, synchronously, then each
-   * commit before its writer is answered. Throws `RevisionCompacted` when history is too short.
+   * commit before its writer is answered. Throws `RevisionCompacted` when history is too short and
+   * `RevisionUnknown` when `after` has not happened yet.
    */
   watch(prefix: string, after: number, sink: EventSink): Subscription
   /** Ends after all writes under way have been answered. */
@@ -101,14 +106,38 @@ export class RevisionUnknown extends SallyportError {
   readonly code = 'STORE_REVISION_UNKNOWN'
 }
 
-/** A record fails its checksum; it is never served. */
+/** A record fails its checksum and is never served; it can still be replaced or deleted. */
 export class RecordDamaged extends SallyportError {
   readonly code = 'STORE_RECORD_DAMAGED'
+  readonly key: string
+  /** What `update` and `delete` expect, so that the record can be repaired without reading it. */
+  readonly revision: number
+
+  constructor(message: string, record: Pick<StoredRecord, 'key' | 'revision'>) {
+    super(message)
+    this.key = record.key
+    this.revision = record.revision
+  }
 }
 
 /** The store as a whole cannot be read: its structure is damaged or of an unknown format. */
 export class StoreDamaged extends SallyportError {
   readonly code = 'STORE_DAMAGED'
+  readonly file: string
+  /** Where in the file, in bytes. */
+  readonly offset: number
+  /** What is wrong there; the message says it too, with what to do about it. */
+  readonly what: string
+
+  constructor(
+    message: string,
+    damage: { readonly file: string; readonly offset: number; readonly what?: string },
+  ) {
+    super(message)
+    this.file = damage.file
+    this.offset = damage.offset
+    this.what = damage.what ?? message
+  }
 }
 
 /** A write could not be made durable (disk full, read-only, closed); nothing of it is visible. */

@@ -36,6 +36,10 @@ export class History {
     return this.#bytes
   }
 
+  get count(): number {
+    return this.#events.length - this.#head
+  }
+
   append(event: StoreEvent): void {
     this.#events.push(event)
     this.#bytes += supersededBytes(event)
@@ -71,10 +75,7 @@ export class History {
   }
 
   #trim(): void {
-    while (
-      this.#events.length - this.#head > this.#limits.maxEvents ||
-      this.#bytes > this.#limits.maxBytes
-    ) {
+    while (this.count > this.#limits.maxEvents || this.#bytes > this.#limits.maxBytes) {
       this.#dropOldestRevision()
     }
     if (this.#head > 1024 && this.#head * 2 > this.#events.length) {

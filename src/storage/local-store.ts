@@ -6,8 +6,11 @@ import type {
   StoredRecord,
   Subscription,
 } from './contract.ts'
+import { leanValue } from './lean-value.ts'
 import type { Mirror } from './mirror.ts'
 import { type Persist, WriteQueue } from './write-queue.ts'
+
+const maxKeyBytes = 0xffff
 
 /** A store whose only writer is this process: the mirror is always up to date. */
 export class LocalStore implements Store {
@@ -40,11 +43,12 @@ export class LocalStore implements Store {
   }
 
   create(key: string, value: Buffer): Promise<StoredRecord> {
-    return this.#queue.submit({ type: 'create', key, value })
+    requireStorableKey(key)
+    return this.#queue.submit({ type: 'create', key, value: leanValue(value) })
   }
 
   update(key: string, value: Buffer, expectedRevision: number): Promise<StoredRecord> {
-    return this.#queue.submit({ type: 'update', key, value, expectedRevision })
+    return this.#queue.submit({ type: 'update', key, value: leanValue(value), expectedRevision })
   }
 
   async delete(key: string, expectedRevision: number): Promise<number> {
@@ -58,5 +62,13 @@ export class LocalStore implements Store {
 
   close(): Promise<void> {
     return this.#queue.close()
+  }
+}
+
+/** A key must come back from disk as it was: whole, and not mended by UTF-8. */
+function requireStorableKey(key: string): void {
+  const bytes = Buffer.byteLength(key)
+  if (bytes === 0 || bytes > maxKeyBytes || /\p{Surrogate}/u.test(key)) {
+    throw new TypeError(`a key must be 1 to ${maxKeyBytes} bytes of well-formed text`)
   }
 }

@@ -11,6 +11,8 @@ export function openMemoryStore(
   const log = options.log ?? silentLogger
   const mirror = new Mirror({
     records: [],
+    events: [],
+    floor: firstRevision,
     revision: firstRevision,
     limits: options.history ?? defaultHistoryLimits,
     onSinkFailure: (err) => log.error({ err }, 'watch sink failed'),

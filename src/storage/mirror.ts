@@ -13,18 +13,32 @@ import { History, type HistoryLimits } from './history.ts'
 import { prefixRange } from './key-range.ts'
 import { takeRecords, withChanges } from './past-runs.ts'
 import { RecordIndex } from './record-index.ts'
+import type { Run } from './run-slices.ts'
 import { Subscriptions } from './subscriptions.ts'
 
 /** The revision of an empty store. As in etcd it is 1: Kubernetes gives 0 a meaning of its own. */
 export const firstRevision = 1
 
+const keyAndFrameBytes = 100
+
 /** What a mirror starts from. */
 export interface MirrorStart {
   /** In key order. */
   readonly records: readonly StoredRecord[]
+  /** What led to the records, oldest first; all after revision `floor`. */
+  readonly events: readonly StoreEvent[]
+  readonly floor: number
   readonly revision: number
   readonly limits: HistoryLimits
   readonly onSinkFailure: (error: unknown) => void
+}
+
+/** The whole state and its past at one moment; stays true while the mirror goes on. */
+export interface MirrorSnapshot {
+  readonly runs: readonly Run[]
+  readonly events: readonly StoreEvent[]
+  readonly floor: number
+  readonly revision: number
 }
 
 /**
@@ -44,7 +58,8 @@ export class Mirror {
     this.#index.load(start.records)
     for (const record of start.records) this.#liveBytes += record.value.length
     this.#revision = start.revision
-    this.#history = new History(start.revision, start.limits)
+    this.#history = new History(start.floor, start.limits)
+    for (const event of start.events) this.#history.append(event)
     this.#subscriptions = new Subscriptions(start.onSinkFailure)
   }
 
@@ -56,9 +71,15 @@ export class Mirror {
     return this.#history.floor
   }
 
-  /** Bytes of all values held, current and past. */
+  /** How many keys there are. */
+  get size(): number {
+    return this.#index.size
+  }
+
+  /** About how many bytes it takes to write down all that is held, current and past. */
   get heldBytes(): number {
-    return this.#liveBytes + this.#history.bytes
+    const count = this.#index.size + this.#history.count
+    return this.#liveBytes + this.#history.bytes + count * keyAndFrameBytes
   }
 
   get(key: string): StoredRecord | undefined {
@@ -70,6 +91,32 @@ export class Mirror {
   /** What `key` holds even if its value is damaged: for deciding writes, not for serving. */
   peek(key: string): StoredRecord | undefined {
     return this.#index.get(key)
+  }
+
+  /** The value of `record` is lost; `where` says where that was found. */
+  markDamaged(record: StoredRecord, where: string): void {
+    this.#damaged.set(record, where)
+    // A deletion carries the value that it removed.
+    for (const event of this.#history.after(record.revision)) {
+      if (event.type === 'delete' && event.previous === record)
+        this.#damaged.set(event.record, where)
+    }
+  }
+
+  /** The error to throw instead of serving `record`, if its value is lost. */
+  damageOf(record: StoredRecord): RecordDamaged | undefined {
+    const where = this.#damaged.get(record)
+    if (where === undefined) return undefined
+    return new RecordDamaged(`the value of ${record.key} is damaged (${where})`, record)
+  }
+
+  snapshot(): MirrorSnapshot {
+    return {
+      runs: this.#index.runs('', undefined),
+      events: this.#history.after(this.#history.floor),
+      floor: this.#history.floor,
+      revision: this.#revision,
+    }
   }
 
   range(prefix: string, options: RangeOptions = {}): Range {
@@ -104,6 +151,8 @@ export class Mirror {
 
   #apply(event: StoreEvent): void {
     const { record, previous } = event
+    const lost = event.type === 'delete' && previous && this.#damaged.get(previous)
+    if (lost) this.#damaged.set(record, lost)
     if (event.type === 'put') {
       this.#index.set(record)
       this.#liveBytes += record.value.length
@@ -127,8 +176,7 @@ export class Mirror {
   }
 
   readonly #refuseDamaged = (record: StoredRecord): void => {
-    const where = this.#damaged.get(record)
-    if (where !== undefined)
-      throw new RecordDamaged(`the value of ${record.key} is damaged: ${where}`)
+    const damage = this.damageOf(record)
+    if (damage) throw damage
   }
 }

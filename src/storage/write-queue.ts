@@ -1,5 +1,10 @@
-import { BatchPlan, type Write } from './batch-plan.ts'
-import { type StoredRecord, type StoreEvent, StoreWriteFailed } from './contract.ts'
+import { BatchPlan, type Outcome, type Write } from './batch-plan.ts'
+import {
+  RevisionMismatch,
+  type StoredRecord,
+  type StoreEvent,
+  StoreWriteFailed,
+} from './contract.ts'
 import type { Mirror } from './mirror.ts'
 
 /** Makes the events of one commit durable, all or none; calls never overlap. */
@@ -73,14 +78,11 @@ export class WriteQueue {
     const waiting: Pending[] = []
     for (const pending of batch) {
       const outcome = plan.decide(pending.write)
-      if ('refusal' in outcome && !outcome.awaitsCommit) pending.reject(outcome.refusal)
+      const answer = this.#answer(pending, outcome)
+      if ('refusal' in outcome && !outcome.awaitsCommit) answer()
       else {
         waiting.push(pending)
-        answers.push(
-          'event' in outcome
-            ? () => pending.resolve(outcome.event.record)
-            : () => pending.reject(outcome.refusal),
-        )
+        answers.push(answer)
       }
     }
     if (waiting.length === 0) return
@@ -92,6 +94,14 @@ export class WriteQueue {
     }
     this.#mirror.commit(plan.events)
     for (const answer of answers) answer()
+  }
+
+  #answer(pending: Pending, outcome: Outcome): () => void {
+    if ('event' in outcome) return () => pending.resolve(outcome.event.record)
+    const { refusal } = outcome
+    // A refusal shows what the key holds, and a damaged value must not be shown.
+    const current = refusal instanceof RevisionMismatch ? refusal.current : undefined
+    return () => pending.reject((current && this.#mirror.damageOf(current)) ?? refusal)
   }
 }
 

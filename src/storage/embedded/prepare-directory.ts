@@ -1,0 +1,81 @@
+import { join } from 'node:path'
+import { StoreDamaged } from '../contract.ts'
+import { firstRevision } from '../mirror.ts'
+import { createDataFile } from './data-file.ts'
+import { fileHeaderLength, newFileHeader } from './file-header.ts'
+import type { FileOps } from './file-ops.ts'
+import { writeManifest } from './manifest.ts'
+import { manifestName, newManifestName, segmentName, sequenceOf } from './names.ts'
+import { removeIfThere } from './whole-file.ts'
+
+/** What every file system may put into an empty directory. */
+const harmless: ReadonlySet<string> = new Set(['lost+found'])
+
+/** Makes sure that there is a store in the directory: the one that is there, or a new one. */
+export async function prepareDirectory(files: FileOps, directory: string): Promise<void> {
+  await files.makeDirectory(directory)
+  const names = (await files.list(directory)).filter((name) => !harmless.has(name))
+  if (names.includes(manifestName)) return
+  for (const name of names) {
+    if (!(await isUnfinishedStart(files, directory, name))) throw foreign(directory, name)
+  }
+  for (const name of names) await files.remove(join(directory, name))
+  await createStore(files, directory)
+}
+
+/** Removes what a crash left behind: files of ours that the manifest does not name. */
+export async function removeLeftovers(
+  files: FileOps,
+  directory: string,
+  needed: ReadonlySet<string>,
+): Promise<readonly string[]> {
+  const names = await files.list(directory)
+  const leftovers = names.filter((name) => sequenceOf(name) !== undefined && !needed.has(name))
+  for (const name of leftovers) await files.remove(join(directory, name))
+  await removeIfThere(files, join(directory, newManifestName))
+  return leftovers
+}
+
+async function createStore(files: FileOps, directory: string): Promise<void> {
+  const header = newFileHeader({
+    kind: 'segment',
+    sequence: 1,
+    revision: firstRevision,
+    floor: firstRevision,
+  })
+  const { file } = await createDataFile(files, join(directory, segmentName(1)), header)
+  try {
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await writeManifest(files, directory, { checkpoint: undefined, segments: [1] })
+}
+
+/** The very first start was interrupted before there was a manifest, so nothing was ever stored. */
+async function isUnfinishedStart(
+  files: FileOps,
+  directory: string,
+  name: string,
+): Promise<boolean> {
+  if (name === newManifestName) return true
+  if (name !== segmentName(1)) return false
+  const file = await files.open(join(directory, name), 'read')
+  try {
+    return (await file.size()) <= fileHeaderLength
+  } finally {
+    await file.close()
+  }
+}
+
+function foreign(directory: string, name: string): StoreDamaged {
+  const what =
+    sequenceOf(name) === undefined
+      ? 'it holds files of something else; choose an empty directory'
+      : 'it holds data files but no manifest, as after an unfinished restore; ' +
+        'restore a backup into an empty directory'
+  return new StoreDamaged(`${directory} is not a Sallyport store (${name}): ${what}`, {
+    file: join(directory, name),
+    offset: 0,
+  })
+}
