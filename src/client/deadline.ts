@@ -1,0 +1,31 @@
+/**
+ * An abort signal that follows another one and a timer, and lets go of both when released.
+ * AbortSignal.any would hold on to long-lived signals for as long as they live.
+ */
+export class Deadline {
+  readonly #controller = new AbortController()
+  readonly #outer: AbortSignal
+  readonly #follow = () => this.#controller.abort(this.#outer.reason)
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(outer: AbortSignal) {
+    this.#outer = outer
+    if (outer.aborted) this.#follow()
+    else outer.addEventListener('abort', this.#follow, { once: true })
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  /** Aborts with `error` after `ms`, in place of any earlier limit. */
+  limit(ms: number, error: Error): void {
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => this.#controller.abort(error), ms)
+  }
+
+  release(): void {
+    clearTimeout(this.#timer)
+    this.#outer.removeEventListener('abort', this.#follow)
+  }
+}

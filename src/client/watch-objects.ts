@@ -1,0 +1,82 @@
+import { ApiError, isRecord, type Kind, type Query, type WatchEvent } from '../core/index.ts'
+import { AnswerInvalid, ConnectionFailed, connectionFailed } from './client-errors.ts'
+import { Deadline } from './deadline.ts'
+import { type ExchangeContext, openAnswer, parseRecord, timedOut } from './exchange.ts'
+import { asKubeObject } from './kube-object-check.ts'
+import { selectionParameters } from './list-objects.ts'
+import { readLines } from './read-lines.ts'
+import { collectionPath } from './resource-path.ts'
+import { isStatus, statusError } from './status-error.ts'
+
+/** Watches live this long and up to twice as long, so that those of many clients do not end at once. */
+const minWatchSeconds = 300
+/** How long after its end a watch that the server has not ended counts as lost. */
+const overtimeMs = 30_000
+
+const eventTypes = ['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK'] as const
+
+/**
+ * Changes after `query.from`, until the server ends the watch in good order or `signal` aborts.
+ * Throws an ApiError with reason `Expired` when history no longer reaches back that far, and
+ * ConnectionFailed when the connection is lost.
+ */
+export async function* watchObjects(
+  context: ExchangeContext,
+  kind: Kind,
+  query: Query & { readonly from: string },
+  signal: AbortSignal,
+): AsyncGenerator<WatchEvent> {
+  const { transport, timeoutMs, maxAnswerBytes } = context
+  const seconds = Math.ceil(minWatchSeconds * (1 + Math.random()))
+  const path = collectionPath(kind, query.namespace)
+  const request = { method: 'GET', path, query: watchParameters(query, seconds) }
+  const deadline = new Deadline(signal)
+  deadline.limit(timeoutMs, timedOut(transport, timeoutMs))
+  try {
+    const { body } = await openAnswer(context, request, deadline.signal)
+    deadline.limit(seconds * 1000 + overtimeMs, silent(transport.server))
+    for await (const line of readLines(body, maxAnswerBytes)) {
+      const event = eventIn(line, kind, transport.server)
+      if (signal.aborted) return
+      yield event
+    }
+  } catch (error) {
+    if (signal.aborted) return
+    deadline.signal.throwIfAborted()
+    throw watchFailure(transport.server, error)
+  } finally {
+    deadline.release()
+  }
+}
+
+const silent = (server: string) =>
+  new ConnectionFailed(`${server} neither ended a watch in time nor said anything`)
+
+function watchParameters(
+  query: Query & { readonly from: string },
+  seconds: number,
+): URLSearchParams {
+  const parameters = selectionParameters(query)
+  parameters.set('watch', 'true')
+  parameters.set('resourceVersion', query.from)
+  parameters.set('allowWatchBookmarks', 'true')
+  parameters.set('timeoutSeconds', String(seconds))
+  return parameters
+}
+
+function watchFailure(server: string, error: unknown): Error {
+  if (error instanceof AnswerInvalid) return error
+  if (!(error instanceof ApiError)) return connectionFailed(server, error)
+  // Both reasons of a 410 mean the same to a watcher.
+  if (error.reason !== 'Gone') return error
+  return new ApiError('Expired', error.message, { cause: error })
+}
+
+function eventIn(line: Buffer, kind: Kind, server: string): WatchEvent {
+  const { type, object } = parseRecord(line, server)
+  if (type === 'ERROR' && isRecord(object) && isStatus(object))
+    throw statusError(object, { code: 500 })
+  const known = eventTypes.find((each) => each === type)
+  if (known) return { type: known, object: asKubeObject(object, kind) }
+  throw new AnswerInvalid(`a watch of ${server} sent an event of an unknown type`)
+}
