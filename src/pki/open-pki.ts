@@ -8,8 +8,8 @@ import {
   type IssuedCertificate,
   issueKeyAndCertificate,
 } from './issue-certificate.ts'
-import { generateRsaKey, privateKeyPem, publicKeyPem } from './keys.ts'
-import { makePrivateDirectory, readKeyFile, writeKeyFile, writePublicFile } from './pki-file.ts'
+import { makePrivateDirectory } from './pki-file.ts'
+import { openServiceAccountKey, type ServiceAccountKey } from './service-account-key.ts'
 import { ensureServing } from './serving-files.ts'
 
 const dayMs = 24 * 60 * 60_000
@@ -30,11 +30,7 @@ export interface Pki {
   /** Signs what may speak for users by request headers. */
   readonly frontProxyCa: CertificateAuthority
   readonly serving: { readonly certFile: string; readonly keyFile: string }
-  readonly serviceAccount: {
-    readonly key: KeyObject
-    readonly keyFile: string
-    readonly publicFile: string
-  }
+  readonly serviceAccount: ServiceAccountKey
   /** Issues the serving certificate if it is absent, near its end or lacks a name; true when it did. */
   ensureServing(sans: readonly string[]): Promise<boolean>
   /** A new client certificate with its key; nothing is written. */
@@ -101,17 +97,4 @@ export async function openPki(directory: string, options: PkiOptions): Promise<P
         lifetimeMs,
       }),
   }
-}
-
-async function openServiceAccountKey(
-  keyFile: string,
-  publicFile: string,
-): Promise<Pki['serviceAccount']> {
-  const found = await readKeyFile(keyFile)
-  const key = found ?? (await generateRsaKey())
-  if (!found) {
-    await writeKeyFile(keyFile, privateKeyPem(key).reveal())
-    await writePublicFile(publicFile, publicKeyPem(key))
-  }
-  return { key, keyFile, publicFile }
 }

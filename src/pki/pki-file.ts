@@ -15,7 +15,7 @@ export interface CertificateFile {
 
 /** Reads a file of certificates; `undefined` if there is none. */
 export async function readCertificateFile(path: string): Promise<CertificateFile | undefined> {
-  const pem = await readIfPresent(path)
+  const pem = await readFileIfPresent(path)
   if (pem === undefined) return undefined
   try {
     const all = parseCertificates(pem)
@@ -32,7 +32,7 @@ export async function readCertificateFile(path: string): Promise<CertificateFile
 
 /** Reads a private key file; `undefined` if there is none. */
 export async function readKeyFile(path: string): Promise<KeyObject | undefined> {
-  const pem = await readIfPresent(path)
+  const pem = await readFileIfPresent(path)
   if (pem === undefined) return undefined
   try {
     return createPrivateKey(pem)
@@ -75,7 +75,8 @@ async function explainWrite(path: string, write: () => Promise<unknown>): Promis
   }
 }
 
-async function readIfPresent(path: string): Promise<string | undefined> {
+/** Reads a text file; `undefined` if there is none. */
+export async function readFileIfPresent(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8')
   } catch (cause) {
