@@ -1,0 +1,85 @@
+import {
+  type FieldProblem,
+  forbiddenValue,
+  invalidEach,
+  invalidValue,
+  required,
+} from '../../validation/field-problem.ts'
+import { qualifiedNameProblems } from '../../validation/label-rules.ts'
+import { parseQuantity, type Quantity } from '../../validation/quantity.ts'
+import { isExtendedResource, quantityProblems } from '../../validation/resource-quantities.ts'
+import { type Fields, fieldsAt } from '../fields.ts'
+
+const containerResources = ['cpu', 'memory', 'ephemeral-storage']
+const otherStandardResources = ['storage', 'pods', 'services', 'secrets', 'configmaps']
+
+const isHugePages = (name: string): boolean => name.startsWith('hugepages-')
+const isNative = (name: string): boolean => !name.includes('/') || name.includes('kubernetes.io/')
+const canBeOvercommitted = (name: string): boolean => isNative(name) && !isHugePages(name)
+
+function nameProblems(name: string, field: string): FieldProblem[] {
+  const spelling = qualifiedNameProblems(name)
+  if (spelling.length > 0) return invalidEach(field, name, spelling)
+  if (name.includes('/')) {
+    const isFine = isNative(name) || isExtendedResource(name)
+    return isFine
+      ? []
+      : [invalidValue(field, name, "doesn't follow extended resource name standard")]
+  }
+  if (containerResources.includes(name) || isHugePages(name)) return []
+  const words = 'must be a standard resource for containers'
+  const isKnown = otherStandardResources.includes(name)
+  return [
+    ...(isKnown
+      ? []
+      : [invalidValue(field, name, 'must be a standard resource type or fully qualified')]),
+    invalidValue(field, name, words),
+  ]
+}
+
+const amountOf = (value: unknown): Quantity | undefined =>
+  typeof value === 'string' || typeof value === 'number' ? parseQuantity(value) : undefined
+
+function requestProblems(
+  name: string,
+  request: Quantity | undefined,
+  limit: Quantity | undefined,
+  field: string,
+): FieldProblem[] {
+  if (!request) return []
+  const overcommit = canBeOvercommitted(name)
+  if (!limit) {
+    const words = 'Limit must be set for non overcommitable resources'
+    return overcommit ? [] : [required(`${field}.limits`, words)]
+  }
+  const at = `${field}.requests`
+  if (!overcommit && request.nanos !== limit.nanos) {
+    const words = `must be equal to ${name} limit of ${limit.canonical}`
+    return [invalidValue(at, request.canonical, words)]
+  }
+  if (request.nanos <= limit.nanos) return []
+  const words = `must be less than or equal to ${name} limit of ${limit.canonical}`
+  return [invalidValue(at, request.canonical, words)]
+}
+
+/** Problems of what a container asks for and what it may use at most. */
+export function resourceProblems(container: Fields, field: string): FieldProblem[] {
+  const resources = fieldsAt(container, 'resources')
+  const [limits, requests] = [fieldsAt(resources, 'limits'), fieldsAt(resources, 'requests')]
+  const names = new Set([...Object.keys(limits), ...Object.keys(requests)])
+  const at = `${field}.resources`
+  const own = (list: string, name: string, value: unknown): FieldProblem[] => [
+    ...nameProblems(name, `${at}.${list}[${name}]`),
+    ...quantityProblems(name, value, `${at}.${list}[${name}]`),
+  ]
+  const hasHugePages = [...names].some(isHugePages)
+  const hasCompute = names.has('cpu') || names.has('memory')
+  return [
+    ...Object.entries(limits).flatMap(([name, value]) => own('limits', name, value)),
+    ...Object.entries(requests).flatMap(([name, value]) => [
+      ...own('requests', name, value),
+      ...requestProblems(name, amountOf(value), amountOf(limits[name]), at),
+    ]),
+    ...(hasHugePages && !hasCompute ? [forbiddenValue(at, 'HugePages require cpu or memory')] : []),
+  ]
+}
