@@ -34,9 +34,13 @@ async function requireUsable(path: string, userId: number | undefined): Promise<
       hint: 'name another place with --data-dir',
     })
   if (userId !== undefined && found.uid !== userId && userId !== 0)
-    throw new CommandFailed('DATA_DIR_FOREIGN', `${path} belongs to another user (uid ${found.uid})`, {
-      hint: 'run as that user, or name another place with --data-dir',
-    })
+    throw new CommandFailed(
+      'DATA_DIR_FOREIGN',
+      `${path} belongs to another user (uid ${found.uid})`,
+      {
+        hint: 'run as that user, or name another place with --data-dir',
+      },
+    )
   await access(path, constants.R_OK | constants.W_OK | constants.X_OK).catch((cause: unknown) => {
     throw new CommandFailed('DATA_DIR_READ_ONLY', `${path} cannot be written to`, {
       cause,
