@@ -4,7 +4,6 @@ import (
 	"bytes"
 	_ "embed"
 	"encoding/json"
-	"os"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -38,14 +37,7 @@ func writeCases(path string) error {
 			return err
 		}
 	}
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", " ")
-	if err := encoder.Encode(samples); err != nil {
-		return err
-	}
-	return os.WriteFile(path, text.Bytes(), 0o644)
+	return writeJSON(path, samples)
 }
 
 func judge(s *sample) error {

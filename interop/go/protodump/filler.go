@@ -25,6 +25,18 @@ func (f *filler) next() int {
 	return f.count
 }
 
+// signed alternates between small numbers, the largest one and its negative; never zero.
+func (f *filler) signed(largest int64) int64 {
+	switch n := f.next(); n % 3 {
+	case 0:
+		return largest
+	case 1:
+		return -largest
+	default:
+		return int64(n)
+	}
+}
+
 func (f *filler) fill(value reflect.Value, depth int) {
 	if depth > maxDepth || f.fillSpecial(value) {
 		return
@@ -35,9 +47,9 @@ func (f *filler) fill(value reflect.Value, depth int) {
 	case reflect.Bool:
 		value.SetBool(true)
 	case reflect.Int32:
-		value.SetInt(int64(f.next()%3-1) * 2147483647 / 2)
+		value.SetInt(f.signed(2147483647))
 	case reflect.Int64:
-		value.SetInt(int64(f.next()%3-1) * (1<<53 - 1))
+		value.SetInt(f.signed(1<<53 - 1))
 	case reflect.Float64:
 		value.SetFloat(1.5)
 	case reflect.Pointer:

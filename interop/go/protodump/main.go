@@ -39,7 +39,21 @@ func run(directory string) error {
 			return fmt.Errorf("%T: %w", kind, err)
 		}
 	}
-	return writeCases(filepath.Join(directory, "structure.json"))
+	if err := writeCases(filepath.Join(directory, "structure.json")); err != nil {
+		return err
+	}
+	return writeFaults(filepath.Join(directory, "syntax.json"))
+}
+
+func writeJSON(path string, value any) error {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", " ")
+	if err := encoder.Encode(value); err != nil {
+		return err
+	}
+	return os.WriteFile(path, text.Bytes(), 0o644)
 }
 
 // writeSamples writes one kind with all fields filled and with none.

@@ -1,5 +1,6 @@
 import { isRecord } from '../../core/index.ts'
 import { elementType, StructureMismatch, typeMismatch } from './mismatch.ts'
+import { setOwn } from './own-property.ts'
 import { isOmittable, readScalar, shownType, zeroScalar } from './scalar-values.ts'
 import type { FieldSchema, StructSchema } from './schema-types.ts'
 
@@ -23,18 +24,16 @@ export function checkStructure(value: unknown, schema: StructSchema): CheckedStr
   return { object, hasUnknownFields: pass.hasUnknownFields, keys: pass.keys }
 }
 
-const nothing: Readonly<Record<string, unknown>> = Object.freeze({})
+/** More than any real object has; three bytes of a body must not become a struct without end. */
+const maxStructs = 250_000
 
-/** Assigns so that a key named `__proto__` is a key like any other. */
-function setOwn(target: Record<string, unknown>, key: string, value: unknown): void {
-  if (key !== '__proto__') target[key] = value
-  else Object.defineProperty(target, key, { value, enumerable: true, writable: true })
-}
+const nothing: Readonly<Record<string, unknown>> = Object.freeze({})
 
 class Pass {
   hasUnknownFields = false
   keys = 0
   readonly #trail: FieldSchema[] = []
+  #structs = 0
   #owner: StructSchema
 
   constructor(root: StructSchema) {
@@ -44,6 +43,8 @@ class Pass {
   readStruct(sent: unknown, schema: StructSchema): Record<string, unknown> {
     const source = sent === null || sent === undefined ? nothing : sent
     if (!isRecord(source)) return this.#mismatch(source, `v1.${schema.shortName}`)
+    if (++this.#structs > maxStructs)
+      throw new StructureMismatch(`the object has more than ${maxStructs} parts`)
     const outer = this.#owner
     this.#owner = schema
     const object: Record<string, unknown> = {}

@@ -1,0 +1,6 @@
+export type { DecodedBody } from './checked-object.ts'
+export { type DecodeOptions, decodeBody } from './decode-body.ts'
+export { type FieldValidation, fieldValidationOf, type OptionsKind } from './field-validation.ts'
+export { defaultMaxDepth, type ParsedJson, parseJson } from './json-text.ts'
+export { type BodyMediaType, supportedMediaTypes, unsupportedMediaType } from './media-types.ts'
+export { type ParsedYaml, parseYaml } from './yaml-text.ts'
