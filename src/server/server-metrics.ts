@@ -1,0 +1,106 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import type { AuditRecorder, AuditSink } from './audit.ts'
+import type { PoolName } from './fair-queue.ts'
+import type { Fairness } from './fairness.ts'
+import type { ConnectionGate } from './limits.ts'
+import type { MetricsRegistry } from './metrics.ts'
+
+/** What only the process itself knows; the command line passes it in. */
+export interface ProcessStats {
+  /** CPU time used so far, user and system together. */
+  cpuSeconds(): number
+  residentBytes(): number
+  heapBytes(): number
+  /** `undefined` where the system does not tell. */
+  openFileDescriptors(): number | undefined
+  /** Epoch seconds. */
+  readonly startTimeSeconds: number
+}
+
+/** Shows the process under the names that every Prometheus dashboard knows. */
+export function addProcessMetrics(registry: MetricsRegistry, stats: ProcessStats): void {
+  const gauge = (name: string, help: string, read: () => number | undefined): void =>
+    registry.observed('gauge', name, help, () => {
+      const value = read()
+      return value === undefined ? [] : [{ value }]
+    })
+  registry.observed('counter', 'process_cpu_seconds_total', 'CPU time used.', () => [
+    { value: stats.cpuSeconds() },
+  ])
+  gauge('process_resident_memory_bytes', 'Memory in use.', () => stats.residentBytes())
+  gauge('process_open_fds', 'Open file descriptors.', () => stats.openFileDescriptors())
+  gauge('process_start_time_seconds', 'Start of the process.', () => stats.startTimeSeconds)
+  gauge('nodejs_heap_size_used_bytes', 'Memory of JavaScript objects.', () => stats.heapBytes())
+}
+
+/** Measures by how much the event loop comes late; the function that is returned ends it. */
+export function addEventLoopMetrics(registry: MetricsRegistry): () => void {
+  const delay = monitorEventLoopDelay({ resolution: 50 })
+  delay.enable()
+  registry.observed(
+    'gauge',
+    'nodejs_eventloop_lag_seconds',
+    'By how much the event loop came late since the page was last shown.',
+    () => {
+      const samples = [0.5, 0.9, 0.99].map((quantile) => ({
+        labels: { quantile: String(quantile) },
+        value: delay.percentile(quantile * 100) / 1e9,
+      }))
+      delay.reset()
+      return samples
+    },
+  )
+  return () => void delay.disable()
+}
+
+/** The parts of the server that keep numbers of their own. */
+export interface ServerParts {
+  readonly fairness: Fairness
+  readonly pipeline: { readonly longRunning: number }
+  readonly audit: AuditRecorder
+  readonly auditSink: AuditSink
+  readonly connections: ConnectionGate
+}
+
+/** Shows how busy the server is, under kube-apiserver's names where it has one. */
+export function addServerMetrics(registry: MetricsRegistry, parts: ServerParts): void {
+  const { fairness, pipeline, audit, auditSink, connections } = parts
+  const byKind = (kinds: readonly PoolName[], read: (kind: PoolName) => number) => () =>
+    kinds.map((kind) => ({ labels: { request_kind: kind }, value: read(kind) }))
+  const queued = ['readOnly', 'mutating'] as const
+  registry.observed(
+    'gauge',
+    'apiserver_current_inflight_requests',
+    'Requests under way.',
+    byKind(queued, (kind) => fairness.running(kind)),
+  )
+  registry.observed(
+    'gauge',
+    'apiserver_current_inqueue_requests',
+    'Requests that wait for their turn.',
+    byKind(queued, (kind) => fairness.queued(kind)),
+  )
+  registry.observed(
+    'counter',
+    'sallyport_refused_requests_total',
+    'Requests turned away because there were too many.',
+    byKind([...queued, 'longRunning'], (kind) => fairness.refused(kind)),
+  )
+  const single = (type: 'counter' | 'gauge', name: string, help: string, read: () => number) =>
+    registry.observed(type, name, help, () => [{ value: read() }])
+  single(
+    'gauge',
+    'apiserver_longrunning_requests',
+    'Open watches and streams.',
+    () => pipeline.longRunning,
+  )
+  single('counter', 'apiserver_audit_event_total', 'Audit events.', () => audit.events)
+  single('counter', 'apiserver_audit_error_total', 'Audit events lost.', () => auditSink.dropped)
+  single('gauge', 'sallyport_open_connections', 'Open connections.', () => connections.open)
+  single(
+    'counter',
+    'sallyport_dropped_connections_total',
+    'Connections dropped because there were too many.',
+    () => connections.dropped,
+  )
+}
