@@ -1,3 +1,5 @@
+import { setMaxListeners } from 'node:events'
+
 /**
  * An abort signal that follows another one and a timer, and lets go of both when released.
  * AbortSignal.any would hold on to long-lived signals for as long as they live.
@@ -10,6 +12,7 @@ export class Deadline {
 
   constructor(outer: AbortSignal) {
     this.#outer = outer
+    setMaxListeners(0, outer) // one signal may well end hundreds of requests
     if (outer.aborted) this.#follow()
     else outer.addEventListener('abort', this.#follow, { once: true })
   }
