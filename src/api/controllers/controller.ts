@@ -1,6 +1,9 @@
 import type { Clock, ClusterView, Key, Kind, KubeObject, Logger, Query } from '../../core/index.ts'
 import type { Pauses } from './work-queue.ts'
 
+/** An object that is gone; its uid is known when its end was seen. */
+export type GoneObject = Key & { readonly uid?: string }
+
 /** A picture of the objects of one kind, kept by the runner, and what their changes ask for. */
 export interface Watch {
   readonly kind: Kind
@@ -8,9 +11,11 @@ export interface Watch {
   /** Takes in an object that is new or has changed; returns the keys to reconcile because of it. */
   put(object: KubeObject): Iterable<string>
   /** Takes in that an object is gone; returns the keys to reconcile because of it. */
-  remove(key: Key): Iterable<string>
+  remove(object: GoneObject): Iterable<string>
   /** All objects in the picture. */
   known(): Iterable<Key>
+  /** Called when everything had to be listed again; returns the keys to reconcile because of it. */
+  relisted?(): Iterable<string>
 }
 
 /** What a look at a key found: undefined when all is well, or when to look again. */

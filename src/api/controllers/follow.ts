@@ -18,6 +18,7 @@ export class Follower {
   readonly #options: ControllerOptions
   readonly #enqueue: (key: string) => void
   #markSynced = (): void => {}
+  #isSynced = false
   #from: string | undefined
   #pauseMs = firstPauseMs
 
@@ -49,8 +50,12 @@ export class Follower {
 
   async #listAndWatch(signal: AbortSignal): Promise<void> {
     const { kind, query } = this.#watch
-    this.#from ??= await this.#list(signal)
-    this.#markSynced()
+    if (this.#from === undefined) {
+      this.#from = await this.#list(signal)
+      if (this.#isSynced) this.#pass(this.#watch.relisted?.() ?? [])
+      this.#isSynced = true
+      this.#markSynced()
+    }
     const events = this.#options.view.watch(kind, { ...query, from: this.#from }, signal)
     for await (const event of events) this.#take(event)
   }

@@ -1,2 +1,8 @@
 export type { Controller, ControllerOptions } from './controller.ts'
+export { createEndpointsController } from './endpoints/endpoints-controller.ts'
+export { createEventTtlController } from './event-ttl-controller.ts'
+export { createGarbageCollector } from './garbage/garbage-collector.ts'
+export { createNamespaceController } from './namespace-controller.ts'
+export { createRootCaController } from './root-ca-controller.ts'
 export { runController } from './run-controller.ts'
+export { createServiceAccountController } from './service-account-controller.ts'

@@ -70,11 +70,11 @@ export class Mirror<T> implements Watch {
 
   remove({ namespace = '', name }: Key): Iterable<string> {
     const names = this.#namespaces.get(namespace)
-    const before = names?.get(name)?.value
-    if (names === undefined || before === undefined) return []
+    const entry = names?.get(name)
+    if (names === undefined || entry === undefined) return []
     names.delete(name)
     if (names.size === 0) this.#namespaces.delete(namespace)
-    return this.#options.keysOf({ namespace, name, before, after: undefined })
+    return this.#options.keysOf({ namespace, name, before: entry.value, after: undefined })
   }
 
   *known(): Iterable<Key> {

@@ -1,0 +1,123 @@
+import { hostnameIn, type PodInfo, podReference, portOnPod } from './pod-info.ts'
+import { addressTypeOf, type ServiceInfo } from './service-info.ts'
+import type { EndpointPort } from './slice-object.ts'
+
+/** How many addresses an Endpoints object may have; further ones are left out. */
+export const maxAddresses = 1000
+
+/** One address, as an Endpoints object writes it. */
+export interface EndpointAddress {
+  readonly ip: string
+  readonly hostname?: string
+  readonly nodeName?: string
+  readonly targetRef: ReturnType<typeof podReference>
+}
+
+/** Addresses that all serve the same ports. */
+export interface EndpointSubset {
+  readonly addresses?: readonly EndpointAddress[]
+  readonly notReadyAddresses?: readonly EndpointAddress[]
+  readonly ports?: readonly EndpointPort[]
+}
+
+interface Member {
+  readonly address: EndpointAddress
+  readonly ready: boolean
+}
+
+function addressOf(service: ServiceInfo, pod: PodInfo): EndpointAddress | undefined {
+  const ip = pod.ips.find((each) => addressTypeOf(each) === service.addressTypes[0])
+  if (ip === undefined) return undefined
+  const hostname = hostnameIn(service, pod)
+  return {
+    ip,
+    ...(hostname !== undefined && { hostname }),
+    ...(pod.nodeName !== '' && { nodeName: pod.nodeName }),
+    targetRef: podReference(pod),
+  }
+}
+
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
+
+const byAddress = (a: Member, b: Member): number =>
+  compare(a.address.ip, b.address.ip) || compare(a.address.targetRef.uid, b.address.targetRef.uid)
+
+/** The members behind each port; the key without a port is for Services that have none. */
+function membersByPort(service: ServiceInfo, pods: Iterable<PodInfo>): Map<string, Member[]> {
+  const members = new Map<string, Member[]>()
+  const add = (port: string, member: Member): void => {
+    members.set(port, [...(members.get(port) ?? []), member])
+  }
+  for (const pod of pods) {
+    if (pod.finished || (pod.terminating && !service.publishNotReady)) continue
+    const address = addressOf(service, pod)
+    if (address === undefined) continue
+    const member = { address, ready: service.publishNotReady || pod.ready }
+    if (service.ports.length === 0 && service.headless) add('', member)
+    for (const servicePort of service.ports) {
+      const port = portOnPod(servicePort, pod)
+      if (port === undefined) continue
+      const { name, protocol, appProtocol } = servicePort
+      const shown = { ...(name !== '' && { name }), port, protocol, appProtocol }
+      add(JSON.stringify(shown), member)
+    }
+  }
+  return members
+}
+
+function subsetOf(members: readonly Member[], ports: readonly string[]): EndpointSubset {
+  const addresses = members.filter(({ ready }) => ready).map(({ address }) => address)
+  const notReady = members.filter(({ ready }) => !ready).map(({ address }) => address)
+  const parsed = ports.filter((port) => port !== '').map((port): EndpointPort => JSON.parse(port))
+  return {
+    ...(addresses.length > 0 && { addresses }),
+    ...(notReady.length > 0 && { notReadyAddresses: notReady }),
+    ...(parsed.length > 0 && { ports: parsed }),
+  }
+}
+
+/** The subsets of a Service's Endpoints: ports that are served by the very same Pods share one. */
+export function endpointSubsets(service: ServiceInfo, pods: Iterable<PodInfo>): EndpointSubset[] {
+  const groups = new Map<string, { members: Member[]; ports: string[] }>()
+  for (const [port, unsorted] of membersByPort(service, pods)) {
+    const members = unsorted.toSorted(byAddress)
+    const key = JSON.stringify(members)
+    const group = groups.get(key) ?? { members, ports: [] }
+    groups.set(key, group)
+    group.ports.push(port)
+  }
+  return [...groups.values()]
+    .map(({ members, ports }) => subsetOf(members, ports.toSorted()))
+    .toSorted((a, b) => compare(JSON.stringify(a), JSON.stringify(b)))
+}
+
+const countOf = (subsets: readonly EndpointSubset[], list: 'addresses' | 'notReadyAddresses') =>
+  subsets.reduce((sum, subset) => sum + (subset[list]?.length ?? 0), 0)
+
+function cut(
+  subsets: readonly EndpointSubset[],
+  list: 'addresses' | 'notReadyAddresses',
+  max: number,
+): EndpointSubset[] {
+  const total = countOf(subsets, list)
+  if (total <= max) return [...subsets]
+  let left = max
+  return subsets.map((subset) => {
+    const addresses = subset[list] ?? []
+    const share = Math.min(left, Math.ceil((addresses.length / total) * max))
+    left -= share
+    const { [list]: _, ...rest } = subset
+    return share === 0 ? rest : { ...rest, [list]: addresses.slice(0, share) }
+  })
+}
+
+/** Leaves out what is too much, those that are not ready first, and evenly from all subsets. */
+export function truncated(subsets: readonly EndpointSubset[]): EndpointSubset[] {
+  const ready = cut(subsets, 'addresses', maxAddresses)
+  const both = cut(ready, 'notReadyAddresses', maxAddresses - countOf(ready, 'addresses'))
+  return both.filter(({ addresses, notReadyAddresses }) => addresses ?? notReadyAddresses)
+}
+
+/** Whether a Service has more addresses than its Endpoints can show. */
+export const isOverCapacity = (subsets: readonly EndpointSubset[]): boolean =>
+  countOf(subsets, 'addresses') + countOf(subsets, 'notReadyAddresses') > maxAddresses
