@@ -9,6 +9,8 @@ export interface TlsMaterial {
   readonly keyPem: Secret
   /** CAs whose client certificates are asked for; none are asked for when it is absent. */
   readonly clientCaPem?: string
+  /** TLS 1.2 unless given. */
+  readonly minVersion?: 'TLSv1.2' | 'TLSv1.3'
 }
 
 /**
@@ -21,7 +23,7 @@ export function tlsContextOptions(material: TlsMaterial): SecureContextOptions {
     cert: material.certPem,
     key: material.keyPem.reveal(),
     ...(material.clientCaPem !== undefined && { ca: material.clientCaPem }),
-    minVersion: 'TLSv1.2',
+    minVersion: material.minVersion ?? 'TLSv1.2',
     // Tickets off leaves resumption by session id, which needs a store, and Node's server has none.
     secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
   }

@@ -21,6 +21,8 @@ export interface TlsServerOptions {
   readonly material: TlsMaterial
   readonly onRequest: RequestHandler
   readonly onUpgrade?: UpgradeHandler
+  /** Sees every connection before TLS, and may destroy it. */
+  readonly onConnection?: (socket: Socket) => void
   readonly limits?: Partial<ServerLimits>
   readonly log: Logger
 }
@@ -114,6 +116,7 @@ export class TlsServer {
       this.#connections.accepted(socket)
       // Not by `maxConnections`, which Node counts per address.
       if (this.#connections.size > this.#limits.maxConnections) socket.destroy()
+      else this.#options.onConnection?.(socket)
     })
     server.on('secureConnection', (socket: TLSSocket) => {
       if (socket.alpnProtocol !== 'h2') this.#connections.openedHttp1(socket)
