@@ -1,5 +1,8 @@
 export * from './accept.ts'
+export * from './ambiguous-headers.ts'
+export * from './hop-by-hop.ts'
 export type { ListenAddress } from './listen.ts'
+export * from './raw-headers.ts'
 export * from './read-body.ts'
 export * from './server-limits.ts'
 export type { TlsMaterial } from './tls-context.ts'

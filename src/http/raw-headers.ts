@@ -1,0 +1,41 @@
+/**
+ * Every value of a header, in order and as it was sent. Security decisions read raw headers: Node's
+ * `headers` keeps the first of two credentials silently and joins others.
+ */
+export function rawHeaderValues(rawHeaders: readonly string[], name: string): string[] {
+  const wanted = name.toLowerCase()
+  const values: string[] = []
+  for (const [found, value] of headerPairs(rawHeaders)) {
+    if (found.length === wanted.length && found.toLowerCase() === wanted) values.push(value)
+  }
+  return values
+}
+
+/** The names and values of raw headers, pair by pair. */
+export function* headerPairs(
+  rawHeaders: readonly string[],
+): Generator<readonly [name: string, value: string]> {
+  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
+    yield [rawHeaders[index] ?? '', rawHeaders[index + 1] ?? '']
+  }
+}
+
+/** The raw headers whose names are not picked out. */
+export function withoutHeaders(
+  rawHeaders: readonly string[],
+  isUnwanted: (name: string) => boolean,
+): string[] {
+  const kept: string[] = []
+  for (const [name, value] of headerPairs(rawHeaders)) {
+    if (!isUnwanted(name)) kept.push(name, value)
+  }
+  return kept
+}
+
+/**
+ * A header name as the most careless reader behind us would take it: CGI and its heirs see no
+ * difference between `-`, `_` and `.`, nor between cases.
+ */
+export function foldHeaderName(name: string): string {
+  return name.toLowerCase().replaceAll(/[_.]/g, '-')
+}
