@@ -6,6 +6,7 @@ import {
   type Logger,
   type Query,
   type StatusReason,
+  systemClock,
 } from '../core/index.ts'
 import { BackOff } from './back-off.ts'
 import { type Follower, Picture } from './picture.ts'
@@ -29,8 +30,9 @@ export interface FollowOptions {
   readonly view: ClusterView
   readonly kind: Kind
   readonly query?: Query
-  readonly clock: Clock
   readonly log: Logger
+  /** The machine's unless given. */
+  readonly clock?: Clock
   /** How long to wait between attempts: at first, and at most. */
   readonly pauses?: { readonly firstMs: number; readonly longestMs: number }
 }
@@ -110,7 +112,7 @@ class FollowRun {
   }
 
   async #watch(from: string): Promise<void> {
-    const { view, kind, query, clock } = this.#options
+    const { view, kind, query, clock = systemClock } = this.#options
     const began = clock.monotonic()
     this.watching = true
     try {

@@ -1,0 +1,56 @@
+import { reconcileDefaultPolicy } from '../../src/authz/index.ts'
+import { type KubeObject, Secret, silentLogger, systemClock } from '../../src/core/index.ts'
+import { openCluster } from '../../src/server/composition/open-cluster.ts'
+import { openMemoryStore } from '../../src/storage/index.ts'
+import {
+  type ClusterViewFixture,
+  describeClusterView,
+} from '../../src/testing/cluster-view.suite.ts'
+
+const { signal } = new AbortController()
+const token = new Secret('a-token-of-jane')
+const keptChanges = 2_000
+
+const namespace = (name: string): KubeObject => ({
+  apiVersion: 'v1',
+  kind: 'Namespace',
+  metadata: { name },
+})
+
+async function open(): Promise<ClusterViewFixture> {
+  const store = openMemoryStore({ history: { maxEvents: keptChanges, maxBytes: 64 * 1024 ** 2 } })
+  const { view, rbac } = openCluster({
+    store,
+    clock: systemClock,
+    log: silentLogger,
+    serviceCidr: '10.96.0.0/16',
+    authenticateToken: async (value) =>
+      value === token.reveal()
+        ? { user: { username: 'jane', groups: [] }, method: 'test' }
+        : undefined,
+  })
+  for (const name of ['default', 'kube-system', 'kube-public'])
+    await view.write('create', namespace(name), {}, signal)
+  await reconcileDefaultPolicy({ view, log: silentLogger }, signal)
+  await rbac.start()
+  return {
+    view,
+    async close() {
+      await rbac.stop(AbortSignal.timeout(1_000))
+      await store.close()
+    },
+  }
+}
+
+describeClusterView('our registry', open, {
+  token: () => ({ value: token.reveal(), username: 'jane' }),
+  expiredVersion: async (view) => {
+    const first = await view.write('create', namespace('expiring'), {}, signal)
+    for (let round = 0; round <= keptChanges; round++) {
+      const labels = { round: String(round) }
+      const metadata = { name: 'expiring', labels }
+      await view.write('update', { ...namespace('expiring'), metadata }, {}, signal)
+    }
+    return String(first.metadata.resourceVersion)
+  },
+})
