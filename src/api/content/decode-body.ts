@@ -44,8 +44,8 @@ async function openYaml(bytes: Uint8Array, maxDepth?: number): Promise<OpenedBod
 }
 
 function openProtobuf(bytes: Uint8Array, expected: GroupVersionKind): OpenedBody {
-  const { raw, ...typeMeta } = openEnvelope(bytes)
-  return { typeMeta, decode: () => ({ value: decodeMessage(raw, structOf(expected)) }) }
+  const { message, ...typeMeta } = openEnvelope(bytes)
+  return { typeMeta, decode: () => ({ value: decodeMessage(message, structOf(expected)) }) }
 }
 
 async function openBody(

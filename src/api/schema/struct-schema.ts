@@ -10,16 +10,78 @@ interface PlacedRow {
   readonly embeddedIn: readonly string[]
 }
 
-function fieldOf({ facts, embeddedIn }: PlacedRow, find: FindStruct): FieldSchema {
-  let struct: StructSchema | undefined
-  return {
-    ...facts,
-    embeddedIn,
-    // Looked up late, because structs may contain themselves and most are never asked for.
-    get struct() {
-      if (struct === undefined && facts.structName !== undefined) struct = find(facts.structName)
-      return struct
-    },
+/** One shape for all fields, so that the loops over them stay fast. */
+class TableField implements FieldSchema {
+  readonly jsonName: FieldSchema['jsonName']
+  readonly type: FieldSchema['type']
+  readonly list: FieldSchema['list']
+  readonly map: FieldSchema['map']
+  readonly pointer: FieldSchema['pointer']
+  readonly omitEmpty: FieldSchema['omitEmpty']
+  readonly omitZero: FieldSchema['omitZero']
+  readonly bits: FieldSchema['bits']
+  readonly wrapped: FieldSchema['wrapped']
+  readonly number: FieldSchema['number']
+  readonly goType: FieldSchema['goType']
+  readonly embeddedIn: FieldSchema['embeddedIn']
+  readonly #facts: RowFacts
+  readonly #find: FindStruct
+  #struct: StructSchema | undefined
+
+  constructor({ facts, embeddedIn }: PlacedRow, find: FindStruct) {
+    this.jsonName = facts.jsonName
+    this.type = facts.type
+    this.list = facts.list
+    this.map = facts.map
+    this.pointer = facts.pointer
+    this.omitEmpty = facts.omitEmpty
+    this.omitZero = facts.omitZero
+    this.bits = facts.bits
+    this.wrapped = facts.wrapped
+    this.number = facts.number
+    this.goType = facts.goType
+    this.embeddedIn = embeddedIn
+    this.#facts = facts
+    this.#find = find
+  }
+
+  /** Looked up late, because structs may contain themselves and most are never asked for. */
+  get struct(): StructSchema | undefined {
+    if (this.#struct === undefined && this.#facts.structName !== undefined)
+      this.#struct = this.#find(this.#facts.structName)
+    return this.#struct
+  }
+
+  get mergeKey() {
+    return this.#facts.mergeKey
+  }
+
+  get patchStrategy() {
+    return this.#facts.patchStrategy
+  }
+
+  get required() {
+    return this.#facts.required
+  }
+
+  get listType() {
+    return this.#facts.listType
+  }
+
+  get listMapKeys() {
+    return this.#facts.listMapKeys
+  }
+
+  get mapType() {
+    return this.#facts.mapType
+  }
+
+  get enumValues() {
+    return this.#facts.enumValues
+  }
+
+  get defaultValue() {
+    return this.#facts.defaultValue
   }
 }
 
@@ -60,7 +122,7 @@ export class TableStruct implements StructSchema {
     }
     this.inlined = inlined
     this.#rows = placed
-    this.#fields = placed.map((row) => fieldOf(row, options.find))
+    this.#fields = placed.map((row) => new TableField(row, options.find))
     this.#byName = new Map(this.#fields.map((field) => [field.jsonName, field]))
     const own = this.#fields.filter((field) => field.embeddedIn.length === 0)
     this.#byNumber = new Map(own.map((field) => [field.number, field]))

@@ -109,8 +109,12 @@ function parse(
   return { utc, fraction: pieces[11] ?? '' }
 }
 
+const usualForm =
+  /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\dZ$/
+
 /** Reads an RFC 3339 time; the result is in UTC and without fractions of a second. */
 export function canonicalTime(text: string): TimeResult {
+  if (usualForm.test(text) && !text.startsWith(zeroTime)) return { text }
   const parsed = parse(text, secondsLayout)
   if ('problem' in parsed) return parsed
   return { text: parsed.utc === zeroTime ? null : `${parsed.utc}Z` }

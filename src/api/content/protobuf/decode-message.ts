@@ -10,7 +10,7 @@ import {
   readStrings,
   readTimestamp,
 } from './special-messages.ts'
-import { WireReader, wire } from './wire-reader.ts'
+import { type WireReader, wire } from './wire-reader.ts'
 
 type Fields = Record<string, unknown>
 
@@ -18,23 +18,25 @@ type Fields = Record<string, unknown>
  * Decodes a message into the JSON form of its struct, as far as its bytes go: what is absent stays
  * absent and zero values stay; the check of structure brings it into its final form.
  */
-export function decodeMessage(bytes: Buffer, struct: TableStruct, into: Fields = {}): Fields {
-  const reader = new WireReader(bytes)
+export function decodeMessage(reader: WireReader, struct: TableStruct, into: Fields = {}): Fields {
   while (!reader.done) {
-    const { number, type } = reader.tag()
-    const field = struct.fieldByNumber(number)
-    const inlined = struct.inlined.find((inner) => inner.number === number)
-    if (inlined !== undefined && type === wire.bytes)
-      decodeMessage(reader.bytes(), inlined.struct, into)
-    else if (field === undefined) reader.skip(type)
-    else readField(reader, type, field, into)
+    const tag = reader.tag()
+    const type = tag & 7
+    const field = struct.fieldByNumber(tag >>> 3)
+    if (field !== undefined) readField(reader, type, field, into)
+    else {
+      const inlined = struct.inlined.find((inner) => inner.number === tag >>> 3)
+      if (inlined !== undefined && type === wire.bytes)
+        decodeMessage(reader.message(), inlined.struct, into)
+      else reader.skip(type)
+    }
   }
   return into
 }
 
 function readField(reader: WireReader, type: number, field: FieldSchema, into: Fields): void {
-  if (field.map) readEntry(expectBytes(reader, type, field), field, into)
-  else if (field.wrapped) into[field.jsonName] = readStrings(expectBytes(reader, type, field))
+  if (field.map) readEntry(expectMessage(reader, type, field), field, into)
+  else if (field.wrapped) into[field.jsonName] = readStrings(expectMessage(reader, type, field))
   else if (field.list) readItem(reader, type, field, into)
   else into[field.jsonName] = readValue(reader, type, field, into[field.jsonName])
 }
@@ -44,22 +46,22 @@ function readItem(reader: WireReader, type: number, field: FieldSchema, into: Fi
   const items: unknown[] = Array.isArray(known) ? known : []
   into[field.jsonName] = items
   if (type === wire.bytes && isVarint(field.type)) {
-    const packed = new WireReader(reader.bytes())
+    const packed = reader.message()
     while (!packed.done) items.push(readVarint(packed, field))
   } else items.push(readValue(reader, type, field))
 }
 
 /** A map is a list of messages with the key as field 1 and the value as field 2. */
-function readEntry(bytes: Buffer, field: FieldSchema, into: Fields): void {
-  const reader = new WireReader(bytes)
+function readEntry(reader: WireReader, field: FieldSchema, into: Fields): void {
   let key = ''
   let value: unknown = null
   while (!reader.done) {
-    const { number, type } = reader.tag()
-    if (number === 1 && type === wire.bytes) key = reader.text()
-    else if (number === 2)
+    const tag = reader.tag()
+    const type = tag & 7
+    if (tag >>> 3 === 1 && type === wire.bytes) key = reader.text()
+    else if (tag >>> 3 === 2)
       value = field.wrapped
-        ? readStrings(expectBytes(reader, type, field))
+        ? readStrings(expectMessage(reader, type, field))
         : readValue(reader, type, field)
     else reader.skip(type)
   }
@@ -78,9 +80,9 @@ function readVarint(reader: WireReader, field: FieldSchema): unknown {
   return field.bits === 32 ? reader.int32() : reader.int64()
 }
 
-function expectBytes(reader: WireReader, type: number, field: FieldSchema): Buffer {
+function expectMessage(reader: WireReader, type: number, field: FieldSchema): WireReader {
   if (type !== wire.bytes) throw wrongWireType(type, field)
-  return reader.bytes()
+  return reader.message()
 }
 
 const wrongWireType = (type: number, field: FieldSchema) =>
@@ -93,14 +95,15 @@ function readValue(reader: WireReader, type: number, field: FieldSchema, known?:
   }
   if (type !== wire.bytes) throw wrongWireType(type, field)
   if (field.type === 'string') return reader.text()
-  const bytes = reader.bytes()
-  if (field.struct === undefined) return readSpecial(bytes, field.type)
-  return decodeMessage(bytes, structByName(field.struct.name), ownRecord(known))
+  if (field.type === 'bytes') return reader.bytes().toString('base64')
+  const message = reader.message()
+  return field.struct === undefined
+    ? readSpecial(message, field.type)
+    : decodeMessage(message, structByName(field.struct.name), ownRecord(known))
 }
 
-function readSpecial(bytes: Buffer, type: FieldType): unknown {
-  if (type === 'bytes') return bytes.toString('base64')
-  if (type === 'time' || type === 'microtime') return readTimestamp(bytes, type === 'microtime')
-  if (type === 'quantity') return readQuantityMessage(bytes)
-  return type === 'intOrString' ? readIntOrString(bytes) : readRawJson(bytes)
+function readSpecial(message: WireReader, type: FieldType): unknown {
+  if (type === 'time' || type === 'microtime') return readTimestamp(message, type === 'microtime')
+  if (type === 'quantity') return readQuantityMessage(message)
+  return type === 'intOrString' ? readIntOrString(message) : readRawJson(message)
 }

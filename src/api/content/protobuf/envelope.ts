@@ -1,25 +1,43 @@
 import { badRequest } from '../../../core/index.ts'
-import { WireReader, wire } from './wire-reader.ts'
+import { WireReader } from './wire-reader.ts'
 
 /** What Kubernetes puts around a protobuf message. */
 export interface Envelope {
   readonly apiVersion: string
   readonly kind: string
-  readonly raw: Buffer
+  /** Reads the message; there may be none. */
+  readonly message: WireReader
 }
 
 const magic = Buffer.from([0x6b, 0x38, 0x73, 0x00])
+/** Field numbers times eight, plus two for content with a length. */
+const first = 1 * 8 + 2
+const second = 2 * 8 + 2
+const third = 3 * 8 + 2
 
-function readTypeMeta(bytes: Buffer): { apiVersion: string; kind: string } {
-  const reader = new WireReader(bytes)
+function readTypeMeta(reader: WireReader): { apiVersion: string; kind: string } {
   const found = { apiVersion: '', kind: '' }
   while (!reader.done) {
-    const { number, type } = reader.tag()
-    if (number === 1 && type === wire.bytes) found.apiVersion = reader.text()
-    else if (number === 2 && type === wire.bytes) found.kind = reader.text()
-    else reader.skip(type)
+    const tag = reader.tag()
+    if (tag === first) found.apiVersion = reader.text()
+    else if (tag === second) found.kind = reader.text()
+    else reader.skip(tag & 7)
   }
   return found
+}
+
+function readUnknown(reader: WireReader): Envelope {
+  let typeMeta = { apiVersion: '', kind: '' }
+  let message = new WireReader(magic, 0, 0)
+  while (!reader.done) {
+    const tag = reader.tag()
+    if (tag === first) typeMeta = readTypeMeta(reader.message())
+    else if (tag === second) message = reader.message()
+    else if (tag !== third) reader.skip(tag & 7)
+    else if (reader.text() !== '')
+      throw badRequest('the protobuf message has a content encoding, which is not supported')
+  }
+  return { ...typeMeta, message }
 }
 
 /** Opens the envelope of a body: four magic bytes, then a message of type, content and encoding. */
@@ -31,20 +49,5 @@ export function openEnvelope(body: Uint8Array): Envelope {
       'provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]',
     )
   if (bytes.length === magic.length) throw badRequest('empty body')
-  const reader = new WireReader(bytes.subarray(magic.length))
-  const found: { apiVersion: string; kind: string; raw: Buffer } = {
-    apiVersion: '',
-    kind: '',
-    raw: Buffer.alloc(0),
-  }
-  while (!reader.done) {
-    const { number, type } = reader.tag()
-    if (type !== wire.bytes) reader.skip(type)
-    else if (number === 1) Object.assign(found, readTypeMeta(reader.bytes()))
-    else if (number === 2) found.raw = reader.bytes()
-    else if (number === 3 && reader.text() !== '')
-      throw badRequest('the protobuf message has a content encoding, which is not supported')
-    else if (number > 3) reader.skip(type)
-  }
-  return found
+  return readUnknown(new WireReader(bytes, magic.length))
 }

@@ -13,6 +13,8 @@ export const wire = {
 
 /** Groups are not used by Kubernetes; they are skipped, but not without end. */
 const maxGroupDepth = 100
+/** Up to this length a loop is faster than a call into Node.js. */
+const shortText = 24
 
 const endOfInput = () => badRequest('unexpected EOF')
 
@@ -21,6 +23,9 @@ export class WireReader {
   readonly #bytes: Buffer
   readonly #end: number
   #at: number
+  /** The two unsigned halves of the varint that was read last. */
+  #low = 0
+  #high = 0
 
   constructor(bytes: Buffer, start = 0, end = bytes.length) {
     this.#bytes = bytes
@@ -32,68 +37,93 @@ export class WireReader {
     return this.#at >= this.#end
   }
 
-  /** The next field number and wire type. */
-  tag(): { number: number; type: number } {
-    const { low, high } = this.#varint()
-    const number = (low >>> 3) + (high & 0x7) * 2 ** 29
-    const type = low & 0x7
-    if (number === 0 || high > 0x7)
-      throw badRequest(`proto: illegal tag ${number} (wire type ${type})`)
-    return { number, type }
+  get isEmpty(): boolean {
+    return this.#at === this.#end
+  }
+
+  /** The next field's number times eight, plus its wire type. */
+  tag(): number {
+    this.#readVarint()
+    if (this.#high !== 0 || this.#low < 8) throw badRequest(`proto: illegal tag ${this.#low >>> 3}`)
+    return this.#low
   }
 
   /** A signed 64-bit integer; not exact beyond 53 bits, which the check of structure refuses. */
   int64(): number {
-    const { low, high } = this.#varint()
-    return (high | 0) * 2 ** 32 + low
+    this.#readVarint()
+    return (this.#high | 0) * 2 ** 32 + this.#low
   }
 
   /** A signed 32-bit integer. */
   int32(): number {
-    return this.#varint().low | 0
+    this.#readVarint()
+    return this.#low | 0
   }
 
   bool(): boolean {
-    const { low, high } = this.#varint()
-    return low !== 0 || high !== 0
+    this.#readVarint()
+    return this.#low !== 0 || this.#high !== 0
   }
 
-  /** The bytes of a length-delimited field, not copied. */
+  /** A reader of the message that comes next. */
+  message(): WireReader {
+    const start = this.#enter()
+    return new WireReader(this.#bytes, start, this.#at)
+  }
+
+  /** The bytes that come next, not copied. */
   bytes(): Buffer {
-    const { low, high } = this.#varint()
-    if (high !== 0 || low > this.#end - this.#at) throw endOfInput()
-    const start = this.#at
-    this.#at += low
+    const start = this.#enter()
     return this.#bytes.subarray(start, this.#at)
   }
 
   text(): string {
-    const bytes = this.bytes()
+    const start = this.#enter()
+    if (this.#at - start <= shortText) {
+      let text = ''
+      let at = start
+      for (; at < this.#at; at++) {
+        const byte = this.#bytes[at] ?? 0
+        if (byte > 0x7f) break
+        text += String.fromCharCode(byte)
+      }
+      if (at === this.#at) return text
+    }
+    const bytes = this.#bytes.subarray(start, this.#at)
     if (!isUtf8(bytes)) throw badRequest('proto: a string is not valid UTF-8')
     return bytes.toString('utf8')
   }
 
   /** Passes over a field that is not known. */
   skip(type: number): void {
-    const open: number[] = []
+    let open = 0
     let next = type
     for (;;) {
-      if (next === wire.groupStart) open.push(next)
-      else if (next === wire.groupEnd) {
-        if (open.pop() === undefined) throw badRequest('proto: unexpected end of group')
-      } else this.#skipScalar(next)
-      if (open.length === 0) return
-      if (open.length > maxGroupDepth) throw badRequest('proto: exceeded max depth')
-      next = this.tag().type
+      if (next === wire.groupStart) open++
+      else if (next === wire.groupEnd) open--
+      else this.#skipScalar(next)
+      if (open < 0) throw badRequest('proto: unexpected end of group')
+      if (open === 0) return
+      if (open > maxGroupDepth) throw badRequest('proto: exceeded max depth')
+      next = this.tag() & 7
     }
   }
 
   #skipScalar(type: number): void {
-    if (type === wire.varint) this.#varint()
-    else if (type === wire.bytes) this.bytes()
+    if (type === wire.varint) this.#readVarint()
+    else if (type === wire.bytes) this.#enter()
     else if (type === wire.fixed64) this.#advance(8)
     else if (type === wire.fixed32) this.#advance(4)
     else throw badRequest(`proto: illegal wireType ${type}`)
+  }
+
+  /** Passes over a length and what it announces; returns where that starts. */
+  #enter(): number {
+    this.#readVarint()
+    const start = this.#at
+    if (this.#high !== 0) throw endOfInput()
+    this.#advance(this.#low)
+    return start
   }
 
   #advance(count: number): void {
@@ -101,8 +131,8 @@ export class WireReader {
     this.#at += count
   }
 
-  /** Up to ten bytes with seven bits each, as two unsigned halves. */
-  #varint(): { low: number; high: number } {
+  /** Up to ten bytes with seven bits each. */
+  #readVarint(): void {
     let low = 0
     let high = 0
     for (let shift = 0; shift < 70; shift += 7) {
@@ -113,9 +143,12 @@ export class WireReader {
       else if (shift === 28) {
         low |= bits << 28
         high = bits >>> 4
-      } else if (shift < 63) high |= bits << (shift - 32)
-      else high |= (bits & 1) << 31
-      if (byte < 0x80) return { low: low >>> 0, high: high >>> 0 }
+      } else high |= bits << (shift - 32)
+      if (byte < 0x80) {
+        this.#low = low >>> 0
+        this.#high = high >>> 0
+        return
+      }
     }
     throw badRequest('proto: integer overflow')
   }
