@@ -6,7 +6,7 @@ export const outputOption = {
     type: 'choice',
     choices: ['text', 'json'],
     default: 'text',
-    describe: 'Form of the result on standard output',
+    describe: 'form of the result on standard output',
     group: 'Output',
   },
 } as const satisfies OptionTable

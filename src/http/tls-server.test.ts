@@ -1,59 +1,485 @@
 import { once } from 'node:events'
-import { connect as connectHttp2 } from 'node:http2'
-import { request as httpsRequest } from 'node:https'
-import { afterEach, beforeAll, expect, test } from 'vitest'
+import type { ClientHttp2Session, IncomingHttpHeaders } from 'node:http2'
+import { connect as connectTcp, createServer as createTcpServer } from 'node:net'
+import { createServer as createPlainTlsServer, type TLSSocket } from 'node:tls'
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { silentLogger } from '../core/index.ts'
 import {
-  generateEcKey,
-  issueAuthorityCertificate,
-  issueKeyAndCertificate,
-  privateKeyPem,
+  type CertificateAuthority,
+  peerCertificates,
+  verifyClientCertificate,
 } from '../pki/index.ts'
 import type { TlsMaterial } from './tls-context.ts'
-import { createTlsServer, type TlsServer } from './tls-server.ts'
+import { labAuthority, labClient, labMaterial, TlsLab, textOf } from './tls-lab.suite.ts'
+import { createTlsServer, type RequestHandler } from './tls-server.ts'
 
+let ca: CertificateAuthority
 let material: TlsMaterial
-let caPem: string
-const servers: TlsServer[] = []
+let lab: TlsLab
 
 beforeAll(async () => {
-  const now = Date.now()
-  const key = await generateEcKey()
-  const ca = await issueAuthorityCertificate({ commonName: 'ca', key, now, lifetimeMs: 3_600_000 })
-  caPem = ca.certPem
-  const serving = await issueKeyAndCertificate({
-    ca: { name: 'ca', certificate: ca.certificate, bundlePem: caPem, key },
-    subject: { commonName: 'server' },
-    usages: ['server auth'],
-    sans: ['127.0.0.1', '::1', 'localhost'],
-    now,
-    lifetimeMs: 3_600_000,
-  })
-  material = { certPem: serving.certPem, keyPem: privateKeyPem(serving.key), clientCaPem: caPem }
+  ca = await labAuthority()
+  material = await labMaterial(ca)
 })
-afterEach(async () => {
-  for (const server of servers.splice(0)) await server.stop(AbortSignal.abort())
+beforeEach(() => {
+  lab = new TlsLab(ca, material)
 })
+afterEach(() => lab.close())
 
-async function start(): Promise<number> {
-  const server = createTlsServer({
-    material,
-    log: silentLogger,
-    onRequest: (request, response) => response.end(`${request.httpVersion} ${request.url}`),
-  })
-  servers.push(server)
-  return server.listen([{ host: '127.0.0.1' }, { host: '::1', optional: true }], 0)
+const echo: RequestHandler = (request, response) =>
+  response.end(`${request.httpVersion} ${request.url}`)
+
+async function get(session: ClientHttp2Session, path: string): Promise<string> {
+  return textOf(session.request({ ':path': path }).setEncoding('utf8'))
 }
 
-test('one port answers HTTP/1.1 and HTTP/2', async () => {
-  const port = await start()
-  const request = httpsRequest({ port, host: '127.0.0.1', ca: caPem, path: '/a' }).end()
-  const [response] = await once(request, 'response')
-  const [body] = await once(response, 'data')
-  expect(String(body)).toBe('1.1 /a')
-  const session = connectHttp2(`https://127.0.0.1:${port}`, { ca: caPem })
-  const stream = session.request({ ':path': '/b' })
-  const [chunk] = await once(stream, 'data')
-  expect(String(chunk)).toBe('2.0 /b')
-  session.close()
+describe('one port', () => {
+  test('answers HTTP/1.1 and HTTP/2', async () => {
+    const { port } = await lab.serve({ onRequest: echo })
+    expect((await lab.fetch(port, { path: '/a' })).text).toBe('1.1 /a')
+    expect(await get(lab.http2(port), '/b')).toBe('2.0 /b')
+  })
+
+  test.each(['TLSv1.2', 'TLSv1.3'] as const)('speaks %s', async (version) => {
+    const { port } = await lab.serve({ onRequest: echo })
+    const socket = await lab.connect(port, { minVersion: version, maxVersion: version })
+    expect(socket.getProtocol()).toBe(version)
+  })
+
+  test('does not speak TLS 1.1', async () => {
+    const { port } = await lab.serve({ onRequest: echo })
+    const old = { minVersion: 'TLSv1.1', maxVersion: 'TLSv1.1', ciphers: 'ALL@SECLEVEL=0' } as const
+    await expect(lab.connect(port, old)).rejects.toThrow(/protocol version/i)
+  })
+
+  test('hands over connections that ask for another protocol', async () => {
+    const { port } = await lab.serve({
+      onRequest: echo,
+      onUpgrade: (request, socket, head) => {
+        socket.write(`HTTP/1.1 101 Switching Protocols\r\n\r\n${request.url} ${head.toString()}`)
+        socket.pipe(socket)
+      },
+    })
+    const socket = await lab.connect(port)
+    socket.write('GET /up HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nhead')
+    const [answer] = await once(socket, 'data')
+    expect(String(answer)).toMatch(/^HTTP\/1.1 101 .*\/up head$/s)
+    socket.write('ping')
+    const [pong] = await once(socket, 'data')
+    expect(String(pong)).toBe('ping')
+  })
+
+  test('outlives a handler that throws', async () => {
+    const { port } = await lab.serve({
+      onRequest: (request, response) => {
+        if (request.url === '/bad') throw new Error('a bug')
+        response.end('fine')
+      },
+    })
+    await expect(lab.fetch(port, { path: '/bad' })).rejects.toThrow('socket hang up')
+    expect((await lab.fetch(port)).text).toBe('fine')
+  })
+})
+
+describe('client certificates', () => {
+  const whoami: RequestHandler = (request, response) => {
+    const chain = peerCertificates(request.socket)
+    const name = chain.length
+      ? verifyClientCertificate(chain, [ca.certificate], Date.now()).commonName
+      : 'nobody'
+    response.end(name)
+  }
+
+  test('are optional, and reach the handler on both protocols [GND-R72]', async () => {
+    const { port } = await lab.serve({ onRequest: whoami })
+    const jane = await labClient(ca, 'jane')
+    expect((await lab.fetch(port, jane)).text).toBe('jane')
+    expect(await get(lab.http2(port, jane), '/')).toBe('jane')
+    expect((await lab.fetch(port)).text).toBe('nobody')
+    expect(await get(lab.http2(port), '/')).toBe('nobody')
+  })
+
+  test('of an unknown CA get through the handshake, and are seen for what they are', async () => {
+    let seen: unknown
+    const { port } = await lab.serve({
+      onRequest: (request, response) => {
+        try {
+          whoami(request, response)
+        } catch (error) {
+          seen = error
+          response.end('refused')
+        }
+      },
+    })
+    const stranger = await labClient(await labAuthority('stranger'), 'system:admin')
+    expect((await lab.fetch(port, stranger)).text).toBe('refused')
+    expect(seen).toMatchObject({ why: 'UNKNOWN_AUTHORITY' })
+  })
+
+  test.each(['TLSv1.2', 'TLSv1.3'] as const)(
+    'are asked for on every connection: a session of %s is never resumed [GND-R72]',
+    async (version) => {
+      const { port } = await lab.serve({ onRequest: echo })
+      const jane = await labClient(ca, 'jane')
+      expect(await resumes(port, { ...jane, minVersion: version, maxVersion: version })).toBe(false)
+    },
+  )
+
+  test('and a server with default settings would resume, so that test can fail', async () => {
+    const server = createPlainTlsServer(
+      { cert: material.certPem, key: material.keyPem.reveal() },
+      (socket) => socket.end('HTTP/1.1 200 OK\r\n\r\n'),
+    )
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const address = server.address()
+    const port = typeof address === 'object' && address ? address.port : 0
+    expect(await resumes(port, {})).toBe(true)
+    server.close()
+  })
+
+  async function resumes(port: number, options: object): Promise<boolean> {
+    const visit = async (session?: Buffer): Promise<{ socket: TLSSocket; session: Buffer }> => {
+      const socket = await lab.connect(port, { ...options, ...(session && { session }) })
+      let latest = socket.getSession()
+      socket.on('session', (data) => (latest = data))
+      socket.write('GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
+      await textOf(socket)
+      return { socket, session: latest ?? Buffer.alloc(0) }
+    }
+    const first = await visit()
+    return (await visit(first.session)).socket.isSessionReused()
+  }
+})
+
+describe('listening', () => {
+  const create = () => createTlsServer({ material, log: silentLogger, onRequest: echo })
+
+  test('happens on several addresses at one port', async () => {
+    const server = create()
+    const port = await server.listen([{ host: '127.0.0.1' }, { host: '127.0.0.2' }], 0)
+    for (const host of ['127.0.0.1', '127.0.0.2']) {
+      const { status } = await lab.fetch(port, { host, checkServerIdentity: () => undefined })
+      expect(status).toBe(200)
+    }
+    await server.stop(AbortSignal.abort())
+  })
+
+  test('leaves out an optional address that the machine does not have', async () => {
+    const server = create()
+    const missing = { host: '192.0.2.1', optional: true }
+    const port = await server.listen([missing, { host: '127.0.0.1' }], 0)
+    expect((await lab.fetch(port)).status).toBe(200)
+    await server.stop(AbortSignal.abort())
+  })
+
+  test.each([
+    [
+      'an address that the machine does not have',
+      '192.0.2.1',
+      'ADDRESS_NOT_AVAILABLE',
+      /192\.0\.2\.1:0/,
+    ],
+    [
+      'a name that does not exist',
+      'no.such.name.invalid',
+      'ADDRESS_NOT_AVAILABLE',
+      /no\.such\.name\.invalid:0/,
+    ],
+  ])('on %s fails with a sentence', async (_name, host, code, message) => {
+    await expect(create().listen([{ host }], 0)).rejects.toMatchObject({
+      code,
+      message: expect.stringMatching(message),
+    })
+  })
+
+  test('on a port in use names the address, the port and the way out, and leaves nothing open', async () => {
+    const other = createTcpServer()
+    await once(other.listen(0, '127.0.0.2'), 'listening')
+    const address = other.address()
+    const port = typeof address === 'object' && address ? address.port : 0
+    await expect(
+      create().listen([{ host: '127.0.0.1' }, { host: '127.0.0.2' }], port),
+    ).rejects.toMatchObject({
+      code: 'PORT_IN_USE',
+      message: `cannot listen on 127.0.0.2:${port}: the port is in use`,
+      hint: expect.stringContaining('choose another port'),
+    })
+    const [error] = await once(connectTcp(port, '127.0.0.1'), 'error')
+    expect(error).toMatchObject({ code: 'ECONNREFUSED' })
+    other.close()
+  })
+})
+
+test('another certificate is shown to new connections, and open ones stay [GND-R41]', async () => {
+  const { server, port } = await lab.serve({ onRequest: echo })
+  const session = lab.http2(port)
+  expect(await get(session, '/1')).toBe('2.0 /1')
+  server.setSecureContext(await labMaterial(ca, 'renewed'))
+  const socket = await lab.connect(port)
+  expect(socket.getPeerCertificate().subject.CN).toBe('renewed')
+  expect(await get(session, '/2')).toBe('2.0 /2')
+  const jane = await labClient(ca, 'jane')
+  expect((await lab.fetch(port, jane)).status).toBe(200)
+})
+
+describe('stopping', () => {
+  /** A server whose requests to /slow wait until they are let go. */
+  async function slowServer() {
+    const waiting: (() => void)[] = []
+    const arrivals: (() => void)[] = []
+    const served = await lab.serve({
+      onRequest: (request, response) => {
+        if (request.url !== '/slow') {
+          response.end('quick')
+          return
+        }
+        response.writeHead(200)
+        response.write('begun ')
+        waiting.push(() => response.end('done'))
+        for (const resolve of arrivals.splice(0)) resolve()
+      },
+    })
+    return {
+      ...served,
+      arrival: () => new Promise<void>((resolve) => arrivals.push(resolve)),
+      letGo: () => {
+        for (const go of waiting.splice(0)) go()
+      },
+    }
+  }
+  const never = new AbortController().signal
+
+  test('lets requests of both protocols finish, and refuses new connections meanwhile', async () => {
+    const { server, port, arrival, letGo } = await slowServer()
+    const first = arrival()
+    const http1 = lab.fetch(port, { path: '/slow' })
+    await first
+    const second = arrival()
+    const session = lab.http2(port)
+    const goaway = once(session, 'goaway')
+    const http2 = get(session, '/slow')
+    await second
+    let draining = false
+    server.draining.addEventListener('abort', () => (draining = true))
+    const stopped = server.stop(never)
+    expect(draining).toBe(true)
+    await goaway
+    await expect(lab.connect(port)).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+    letGo()
+    expect((await http1).text).toBe('begun done')
+    expect(await http2).toBe('begun done')
+    await stopped
+    expect(server.connectionCount).toBe(0)
+  })
+
+  test('closes idle connections at once', async () => {
+    const { server, port } = await slowServer()
+    const socket = await lab.connect(port)
+    socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
+    await once(socket, 'data')
+    const fresh = await lab.connect(port)
+    const session = lab.http2(port)
+    await get(session, '/')
+    const closed = Promise.all([socket, fresh, session].map((each) => once(each, 'close')))
+    fresh.resume()
+    socket.resume()
+    await server.stop(never)
+    await expect(closed).resolves.toHaveLength(3)
+  })
+
+  test('tells a busy HTTP/1.1 connection that it was the last answer', async () => {
+    const waiting: (() => void)[] = []
+    const { server, port } = await lab.serve({
+      onRequest: (_request, response) => waiting.push(() => response.end('late')),
+    })
+    const pending = lab.fetch(port, { headers: { connection: 'keep-alive' } })
+    while (waiting.length === 0) await new Promise((resolve) => setImmediate(resolve))
+    const stopped = server.stop(never)
+    for (const go of waiting) go()
+    expect((await pending).response.headers.connection).toBe('close')
+    await stopped
+  })
+
+  test('cuts what is left when the deadline has come', async () => {
+    const { server, port, arrival } = await slowServer()
+    const first = arrival()
+    const http1 = lab.fetch(port, { path: '/slow' })
+    await first
+    const second = arrival()
+    const session = lab.http2(port)
+    const stream = session.request({ ':path': '/slow' })
+    stream.on('error', () => {})
+    await second
+    const deadline = new AbortController()
+    const cut = once(stream, 'close')
+    const stopped = server.stop(deadline.signal)
+    deadline.abort()
+    await stopped
+    await expect(http1).rejects.toThrow('aborted')
+    await expect(cut).resolves.toBeDefined()
+  })
+
+  test('cuts connections in the middle of their handshake', async () => {
+    const { server, port } = await slowServer()
+    const socket = connectTcp(port, '127.0.0.1')
+    await once(socket, 'connect')
+    while (server.connectionCount === 0) await new Promise((resolve) => setImmediate(resolve))
+    await server.stop(AbortSignal.abort())
+    socket.resume()
+    await expect(once(socket, 'close')).resolves.toBeDefined()
+  })
+
+  test('can be done twice, and before the server listens', async () => {
+    const { server } = await slowServer()
+    await Promise.all([server.stop(never), server.stop(never)])
+    const unborn = createTlsServer({ material, log: silentLogger, onRequest: echo })
+    await expect(unborn.stop(never)).resolves.toBeUndefined()
+  })
+})
+
+describe('limits hold [GND-R83]', () => {
+  test('headers that are too large get 431 on HTTP/1.1', async () => {
+    const { port } = await lab.serve({ onRequest: echo, limits: { maxHeaderBytes: 32 * 1024 } })
+    const fits = await lab.fetch(port, { headers: { a: 'x'.repeat(30_000) } })
+    expect(fits.status).toBe(200)
+    const socket = await lab.connect(port)
+    socket.write(`GET / HTTP/1.1\r\nHost: a\r\nA: ${'x'.repeat(40_000)}\r\n\r\n`)
+    expect(await textOf(socket)).toMatch(/^HTTP\/1.1 431 /)
+  })
+
+  test('headers that are too large end the stream on HTTP/2', async () => {
+    const { port } = await lab.serve({ onRequest: echo, limits: { maxHeaderBytes: 8 * 1024 } })
+    const session = lab.http2(port)
+    const stream = session.request({ ':path': '/', a: 'x'.repeat(10_000) })
+    await expect(once(stream, 'response')).rejects.toThrow('ENHANCE_YOUR_CALM')
+    expect(await get(lab.http2(port), '/next')).toBe('2.0 /next')
+  })
+
+  test('an HTTP/1.1 request without Host is refused', async () => {
+    const { port } = await lab.serve({ onRequest: echo })
+    const socket = await lab.connect(port)
+    socket.write('GET / HTTP/1.1\r\n\r\n')
+    expect(await textOf(socket)).toMatch(/^HTTP\/1.1 400 /)
+  })
+
+  test.each([
+    ['headers that never end', 'GET / HTTP/1.1\r\nHost: a\r\n'],
+    ['a request that never begins', ''],
+  ])('%s are cut off in time', async (_name, bytes) => {
+    const { port } = await lab.serve({ onRequest: echo, limits: { headersTimeoutMs: 100 } })
+    const socket = await lab.connect(port)
+    if (bytes) socket.write(bytes)
+    expect(await textOf(socket)).toMatch(/^HTTP\/1.1 408 /)
+  })
+
+  test('a handshake that never ends is cut off', async () => {
+    const { port } = await lab.serve({ onRequest: echo, limits: { handshakeTimeoutMs: 100 } })
+    const socket = connectTcp(port, '127.0.0.1').resume()
+    await expect(once(socket, 'close')).resolves.toBeDefined()
+  })
+
+  test('an idle HTTP/2 connection is closed', async () => {
+    const { port } = await lab.serve({ onRequest: echo, limits: { idleTimeoutMs: 50 } })
+    const session = lab.http2(port)
+    await get(session, '/')
+    await expect(once(session, 'close')).resolves.toBeDefined()
+  })
+
+  test('an idle HTTP/1.1 connection is closed', async () => {
+    const { port } = await lab.serve({ onRequest: echo, limits: { idleTimeoutMs: 50 } })
+    const socket = await lab.connect(port)
+    socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
+    socket.resume()
+    await expect(once(socket, 'close')).resolves.toBeDefined()
+  })
+
+  test('an HTTP/2 connection with a quiet watch is not idle', async () => {
+    let answer = () => {}
+    const { port } = await lab.serve({
+      onRequest: (request, response) => {
+        if (request.url === '/watch') answer = () => response.end('event')
+        else response.end()
+      },
+      limits: { idleTimeoutMs: 50 },
+    })
+    const watching = lab.http2(port)
+    const watch = get(watching, '/watch')
+    const other = lab.http2(port)
+    await get(other, '/')
+    await once(other, 'close') // so the time is up for an idle one
+    answer()
+    expect(await watch).toBe('event')
+  })
+
+  test('connections beyond the limit are dropped, and room that is made is used', async () => {
+    const { server, port } = await lab.serve({ onRequest: echo, limits: { maxConnections: 2 } })
+    const first = await lab.connect(port)
+    await lab.connect(port)
+    await expect(lab.connect(port)).rejects.toThrow(/ECONNRESET|disconnected/)
+    first.destroy()
+    while (server.connectionCount > 1) await new Promise((resolve) => setImmediate(resolve))
+    await expect(lab.connect(port)).resolves.toBeDefined()
+  })
+
+  test('streams beyond the limit of an HTTP/2 connection are told of, and refused', async () => {
+    const { port } = await lab.serve({ onRequest: () => {}, limits: { maxConcurrentStreams: 2 } })
+    const session = lab.http2(port)
+    const [settings] = (await once(session, 'remoteSettings')) as [{ maxConcurrentStreams: number }]
+    expect(settings.maxConcurrentStreams).toBe(2)
+  })
+
+  test('a connection can be looked at and dropped before its handshake', async () => {
+    const { port } = await lab.serve({
+      onRequest: echo,
+      onConnection: (socket) => socket.destroy(),
+    })
+    await expect(lab.connect(port)).rejects.toThrow(/ECONNRESET|disconnected/)
+  })
+})
+
+describe('an answer that comes before the body has been read', () => {
+  const refuse: RequestHandler = (_request, response) => {
+    response.writeHead(413)
+    response.end('too large')
+  }
+
+  test('reaches an HTTP/1.1 client that is still sending, and the connection ends', async () => {
+    const { port } = await lab.serve({ onRequest: refuse, limits: { lingerMs: 100 } })
+    const socket = await lab.connect(port)
+    socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n')
+    const sending = setInterval(() => socket.write('x'.repeat(100_000)), 1)
+    socket.on('error', () => {})
+    let text = ''
+    socket.on('data', (chunk) => (text += String(chunk)))
+    await once(socket, 'close')
+    clearInterval(sending)
+    expect(text).toMatch(/^HTTP\/1.1 413 .*too large/s)
+  })
+
+  test('keeps an HTTP/1.1 connection when the body ends soon', async () => {
+    const { port } = await lab.serve({ onRequest: refuse, limits: { lingerMs: 50 } })
+    const socket = await lab.connect(port)
+    for (const _round of [1, 2]) {
+      socket.write(
+        `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n${'x'.repeat(200_000)}`,
+      )
+      const [answer] = await once(socket, 'data')
+      expect(String(answer)).toMatch(/^HTTP\/1.1 413 /)
+    }
+  })
+
+  test('ends the stream of an HTTP/2 client that is still sending, and not its connection', async () => {
+    const { port } = await lab.serve({ onRequest: refuse })
+    const session = lab.http2(port)
+    const stream = session.request({ ':method': 'POST', ':path': '/' })
+    stream.on('error', () => {})
+    stream.write('x'.repeat(1_000_000))
+    const [headers] = (await once(stream, 'response')) as [IncomingHttpHeaders]
+    expect(headers[':status']).toBe(413)
+    const closed = once(stream, 'close')
+    expect(await textOf(stream)).toBe('too large')
+    await closed
+    const second = session.request({ ':path': '/' })
+    expect(await textOf(second)).toBe('too large')
+  })
 })

@@ -21,7 +21,7 @@ export interface TlsServerOptions {
   readonly material: TlsMaterial
   readonly onRequest: RequestHandler
   readonly onUpgrade?: UpgradeHandler
-  /** Sees every connection before TLS, and may destroy it. */
+  /** Sees each connection before its handshake, and may destroy it. */
   readonly onConnection?: (socket: Socket) => void
   readonly limits?: Partial<ServerLimits>
   readonly log: Logger
@@ -111,12 +111,12 @@ export class TlsServer {
   }
 
   #attach(server: Http2SecureServer): void {
-    const { log, onUpgrade } = this.#options
+    const { log, onUpgrade, onConnection } = this.#options
     server.on('connection', (socket: Socket) => {
       this.#connections.accepted(socket)
       // Not by `maxConnections`, which Node counts per address.
       if (this.#connections.size > this.#limits.maxConnections) socket.destroy()
-      else this.#options.onConnection?.(socket)
+      else onConnection?.(socket)
     })
     server.on('secureConnection', (socket: TLSSocket) => {
       if (socket.alpnProtocol !== 'h2') this.#connections.openedHttp1(socket)

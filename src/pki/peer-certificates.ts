@@ -15,7 +15,7 @@ export function peerCertificates(socket: Socket): X509Certificate[] {
   return chain
 }
 
-// Not by `instanceof`: the socket of an HTTP/2 request is a stand-in for the real one.
+// Neither by `instanceof` nor by `in`: the socket of an HTTP/2 session is a stand-in without either.
 function isTls(socket: Socket): socket is TLSSocket {
-  return 'getPeerX509Certificate' in socket
+  return typeof (socket as Partial<TLSSocket>).getPeerX509Certificate === 'function'
 }

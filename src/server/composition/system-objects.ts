@@ -19,12 +19,7 @@ const endpointSliceKind: Kind = {
 }
 
 /** The namespaces that every cluster has. */
-export const systemNamespaces = [
-  'default',
-  'kube-node-lease',
-  'kube-public',
-  'kube-system',
-] as const
+const systemNamespaces = ['default', 'kube-node-lease', 'kube-public', 'kube-system'] as const
 
 /** Where the API server itself is reached. */
 export interface ApiLocation {
@@ -121,16 +116,20 @@ async function ensureService(
   await view.write('update', { ...present, spec: { ...spec, ports } }, {}, signal)
 }
 
-/** Makes what every cluster has from the start: its namespaces and the Service of the API itself. */
-export async function ensureSystemObjects(
-  view: ClusterView,
-  location: ApiLocation,
-  signal: AbortSignal,
-): Promise<void> {
+/** Makes the namespaces that every cluster has. */
+export async function ensureNamespaces(view: ClusterView, signal: AbortSignal): Promise<void> {
   for (const name of systemNamespaces) {
     const namespace = { kind: 'Namespace', apiVersion: 'v1', metadata: { name } }
     await createIfAbsent(view, namespaceKind, namespace, signal)
   }
+}
+
+/** Makes the Service of the API itself, and keeps it pointed at where the API now is. */
+export async function ensureApiService(
+  view: ClusterView,
+  location: ApiLocation,
+  signal: AbortSignal,
+): Promise<void> {
   await ensureService(view, location, signal)
   await ensure(view, endpointsKind, endpointsOf(location), signal)
   await ensure(view, endpointSliceKind, endpointSliceOf(location), signal)

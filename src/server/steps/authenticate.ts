@@ -23,7 +23,9 @@ function identify(
 /** Everybody is in one of two groups; authenticators may have said so already. */
 function withBaseGroup(found: Authentication): Authentication {
   const { user } = found
-  const has = (group: string): boolean => user.groups.includes(group)
-  if (has(wellKnown.authenticated) || user.username === wellKnown.anonymous) return found
+  if (user.username === wellKnown.anonymous) return found
+  for (const group of user.groups) {
+    if (group === wellKnown.authenticated || group === wellKnown.unauthenticated) return found
+  }
   return { ...found, user: { ...user, groups: [...user.groups, wellKnown.authenticated] } }
 }

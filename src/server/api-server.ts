@@ -1,0 +1,151 @@
+import type { Writable } from 'node:stream'
+import type { ResourceHandler } from '../api/index.ts'
+import type { TokenAuthenticator } from '../authn/index.ts'
+import {
+  type Clock,
+  type ClusterView,
+  type Component,
+  type Logger,
+  neverFails,
+  WrongUsage,
+} from '../core/index.ts'
+import type { Pki } from '../pki/index.ts'
+import { ensureAdminKubeconfig } from './composition/admin-kubeconfig.ts'
+import { Closers } from './composition/closers.ts'
+import { runControllers } from './composition/controllers.ts'
+import { type Gate, openGate } from './composition/gate.ts'
+import { openIdentity } from './composition/identity.ts'
+import { type LocalCluster, openCluster } from './composition/open-cluster.ts'
+import { preparePolicy, watchRevocations } from './composition/policy.ts'
+import { advertiseAddress, firstServiceAddress, urlOf } from './composition/serving-names.ts'
+import { clientCaPem, openServing, openState, type ServerProcess } from './composition/state.ts'
+import { ensureApiService, ensureNamespaces } from './composition/system-objects.ts'
+import { problemsOfServerOptions, type ServerOptions } from './options.ts'
+import type { VersionInfo } from './plain-documents.ts'
+import type { PathRoute } from './routes.ts'
+import type { ProcessStats } from './server-metrics.ts'
+
+/** What an API server is made of. */
+export interface ApiServerParts {
+  readonly options: ServerOptions
+  readonly dataDirectory: string
+  readonly version: VersionInfo
+  readonly clock: Clock
+  readonly log: Logger
+  readonly process: ServerProcess & { readonly stats: ProcessStats; readonly stdout: Writable }
+  /** What the features add. */
+  readonly tokens?: readonly TokenAuthenticator[]
+  readonly routes?: readonly PathRoute[]
+  readonly extensions?: ReadonlyMap<string, ResourceHandler>
+}
+
+/** A server that answers requests. */
+export interface Serving {
+  /** For clients on this machine. */
+  readonly url: string
+  readonly port: number
+  readonly adminKubeconfig: string
+  readonly view: ClusterView
+  readonly pki: Pki
+}
+
+/** The API server on an embedded store, from its data directory to its port. */
+export class ApiServer implements Component {
+  readonly name = 'api-server'
+  readonly failed = neverFails()
+  readonly #parts: ApiServerParts
+  readonly #closers: Closers
+  readonly #ending = new AbortController()
+  #serving: Serving | undefined
+
+  constructor(parts: ApiServerParts) {
+    const problems = problemsOfServerOptions(parts.options)
+    if (problems.length > 0) throw new WrongUsage(problems.join('\n'))
+    this.#parts = parts
+    this.#closers = new Closers(parts.log)
+  }
+
+  /** Where it serves; only after `start`. */
+  get serving(): Serving {
+    if (!this.#serving) throw new Error('the server has not started')
+    return this.#serving
+  }
+
+  async start(): Promise<void> {
+    const { options, clock, log } = this.#parts
+    const state = await openState(this.#parts.dataDirectory, this.#parts, this.#closers)
+    const { pki, store, directory } = state
+    const identity = await openIdentity({
+      options,
+      clientCaPem: await clientCaPem(options, pki),
+      tokens: this.#parts.tokens ?? [],
+      clock,
+      log,
+      signal: this.#ending.signal,
+    })
+    const [serviceCidr = ''] = options.serviceClusterIpRange
+    const cluster = openCluster({
+      store,
+      clock,
+      log,
+      serviceCidr,
+      authenticateToken: async (token, _audiences, signal) =>
+        await identity.bearer.authenticateToken(token, signal),
+    })
+    await ensureNamespaces(cluster.view, this.#ending.signal)
+    await preparePolicy(cluster, log, this.#closers)
+    const revocations = await watchRevocations(cluster.view, { clock, log }, this.#closers)
+    const serviceAddress = firstServiceAddress(serviceCidr)
+    const certificate = await openServing(options, pki, serviceAddress, { clock, log })
+    this.#closers.add('serving certificate', () => certificate.close())
+    const gate = await openGate({
+      ...this.#parts,
+      directory,
+      identity,
+      cluster,
+      revocations,
+      certificate,
+    })
+    this.#closers.add('gate', (deadline) => gate.close(deadline))
+    await certificate.watch()
+    await this.#announce(cluster, gate, { pki, serviceAddress, path: directory.adminKubeconfig })
+  }
+
+  async stop(deadline: AbortSignal): Promise<void> {
+    this.#ending.abort()
+    await this.#closers.closeAll(deadline)
+  }
+
+  /** Tells the cluster and the administrator where the server is, and starts the controllers. */
+  async #announce(
+    { view }: LocalCluster,
+    gate: Gate,
+    facts: { readonly pki: Pki; readonly serviceAddress: string; readonly path: string },
+  ): Promise<void> {
+    const { options, clock, log } = this.#parts
+    const { pki, serviceAddress, path } = facts
+    const { port } = gate
+    const location = { serviceAddress, advertiseAddress: advertiseAddress(options), port }
+    await ensureApiService(view, location, this.#ending.signal)
+    const url = urlOf(advertiseAddress(options), port)
+    await ensureAdminKubeconfig(path, pki, url, clock)
+    const controllers = new AbortController()
+    const running = runControllers(
+      {
+        view,
+        clock,
+        log,
+        rootCaPem: () => pki.clusterCa.bundlePem,
+        eventTtlMs: options.eventTtl,
+      },
+      controllers.signal,
+    )
+    this.#closers.add('controllers', async () => {
+      controllers.abort()
+      await running
+    })
+    gate.ready()
+    this.#serving = { url, port, adminKubeconfig: path, view, pki }
+    log.info({ url }, 'serving')
+  }
+}

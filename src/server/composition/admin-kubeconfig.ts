@@ -1,0 +1,61 @@
+import { X509Certificate } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { type Clock, systemErrorCode, wellKnown } from '../../core/index.ts'
+import { makeKubeconfig, parseKubeconfig, writeKubeconfig } from '../../kubeconfig/index.ts'
+import { type Pki, privateKeyPem } from '../../pki/index.ts'
+
+/** Name of the cluster in the kubeconfigs that we write. */
+export const clusterName = 'sallyport'
+
+const adminName = 'kubernetes-admin'
+
+/** True when the file is still good for the server at `url`: same address, same CA, most of its life left. */
+async function isGood(
+  path: string,
+  wanted: { readonly url: string; readonly caPem: string; readonly now: number },
+): Promise<boolean> {
+  const text = await readFile(path, 'utf8').catch((error: unknown) => {
+    if (systemErrorCode(error) === 'ENOENT') return undefined
+    throw error
+  })
+  if (text === undefined) return false
+  const config = await parseKubeconfig(text, path)
+  const cluster = config.clusters.get(clusterName)
+  const pem = config.users.get(adminName)?.clientCertificateData
+  if (!cluster || pem === undefined) return false
+  const certificate = new X509Certificate(pem)
+  const issued = Date.parse(certificate.validFrom)
+  const renewAt = issued + (Date.parse(certificate.validTo) - issued) * (2 / 3)
+  const ca = new X509Certificate(wanted.caPem)
+  return (
+    cluster.server === wanted.url &&
+    cluster.certificateAuthorityData?.trim() === wanted.caPem.trim() &&
+    wanted.now < renewAt &&
+    certificate.verify(ca.publicKey)
+  )
+}
+
+/** Writes the administrator's kubeconfig (mode 0600) unless the present one is still good. */
+export async function ensureAdminKubeconfig(
+  path: string,
+  pki: Pki,
+  url: string,
+  clock: Clock,
+): Promise<void> {
+  const { bundlePem: caPem } = pki.clusterCa
+  const good = await isGood(path, { url, caPem, now: clock.now() }).catch(() => false)
+  if (good) return
+  const issued = await pki.issueClient({
+    commonName: adminName,
+    organizations: [wellKnown.masters],
+  })
+  const config = makeKubeconfig({
+    clusterName,
+    server: url,
+    caPem,
+    userName: adminName,
+    clientCertPem: issued.certPem,
+    clientKeyPem: privateKeyPem(issued.key),
+  })
+  await writeKubeconfig(path, config)
+}

@@ -1,0 +1,217 @@
+import type { IncomingMessage } from 'node:http'
+import type { Writable } from 'node:stream'
+import { defaultWatchLimits, ResourceApi, type ResourceHandler } from '../../api/index.ts'
+import { impersonation, type Revocations } from '../../authn/index.ts'
+import { denial } from '../../authz/index.ts'
+import type { Clock, Logger } from '../../core/index.ts'
+import { createTlsServer, readBody, type TlsServer } from '../../http/index.ts'
+import type { ServingCertificate } from '../../pki/index.ts'
+import { AuditRecorder, type AuditSink } from '../audit.ts'
+import { openAuditLog } from '../audit-log.ts'
+import { auditToStream } from '../audit-stream.ts'
+import { defaultFairnessLimits, Fairness } from '../fairness.ts'
+import { ConnectionGate, defaultRequestLimits } from '../limits.ts'
+import { MetricsRegistry } from '../metrics.ts'
+import type { ServerOptions } from '../options.ts'
+import { createPipeline } from '../pipeline.ts'
+import type { PipelineParts, RouteHandler } from '../pipeline-parts.ts'
+import type { PipelineRunner } from '../pipeline-runner.ts'
+import type { VersionInfo } from '../plain-documents.ts'
+import { RequestMetrics } from '../request-metrics.ts'
+import type { PathRoute } from '../routes.ts'
+import {
+  addEventLoopMetrics,
+  addProcessMetrics,
+  addServerMetrics,
+  type ProcessStats,
+} from '../server-metrics.ts'
+import type { DataDirectory } from './data-directory.ts'
+import type { Identity } from './identity.ts'
+import type { LocalCluster } from './open-cluster.ts'
+import { createPaths, isServed } from './path-routes.ts'
+
+/** What stands between the network and the registry. */
+export interface GateParts {
+  readonly options: ServerOptions
+  readonly directory: DataDirectory
+  readonly version: VersionInfo
+  readonly clock: Clock
+  readonly log: Logger
+  readonly process: { readonly stats: ProcessStats; readonly stdout: Writable }
+  readonly identity: Identity
+  readonly cluster: LocalCluster
+  readonly revocations: Revocations
+  readonly certificate: ServingCertificate
+  readonly routes?: readonly PathRoute[]
+  readonly extensions?: ReadonlyMap<string, ResourceHandler>
+}
+
+/** The open port and all checks behind it. */
+export interface Gate {
+  readonly port: number
+  /** From now on `/readyz` says yes. */
+  ready(): void
+  close(deadline: AbortSignal): Promise<void>
+}
+
+async function openAudit(parts: GateParts): Promise<AuditSink> {
+  const { options, directory, clock, log, process } = parts
+  if (options.auditLogPath === '-') return auditToStream(process.stdout)
+  return await openAuditLog({
+    path: options.auditLogPath ?? directory.auditLog,
+    maxBytes: options.auditLogMaxsize * 1024 * 1024,
+    maxBackups: options.auditLogMaxbackup,
+    clock,
+    log,
+  })
+}
+
+/** Ends a stream whose user or credential gets revoked while it is open. */
+function untilRevoked(revocations: Revocations, inner: RouteHandler): RouteHandler {
+  return (request, response, signal) => {
+    if (request.info.verb !== 'watch') return inner(request, response, signal)
+    const stop = revocations.onRevoked(request.authentication, () => response.destroy())
+    response.once('close', stop)
+    return inner(request, response, signal)
+  }
+}
+
+function resourceApi(parts: GateParts): ResourceApi {
+  const { options, cluster, extensions = new Map<string, ResourceHandler>() } = parts
+  return new ResourceApi({
+    context: cluster.context,
+    reviews: cluster.reviews,
+    readBody: (request: IncomingMessage, signal) =>
+      readBody(request, {
+        maxBytes: options.maxRequestBodyBytes,
+        timeoutMs: options.requestTimeout,
+        signal,
+      }),
+    watchLimits: { ...defaultWatchLimits, minTimeoutMs: options.minRequestTimeout * 1000 },
+    listCacheBytes: 64 * 1024 * 1024,
+    extensions,
+  })
+}
+
+/** State of the server for `/readyz`. */
+export interface Readiness {
+  readonly ready: boolean
+  readonly draining: AbortSignal
+}
+
+function pipelineParts(
+  parts: GateParts,
+  made: {
+    readonly audit: AuditRecorder
+    readonly fairness: Fairness
+    readonly metrics: RequestMetrics
+    readonly paths: RouteHandler
+  },
+): PipelineParts {
+  const { options, clock, log, identity, cluster, revocations } = parts
+  const { authorizer } = cluster
+  const resources = resourceApi(parts)
+  return {
+    clock,
+    log,
+    limits: defaultRequestLimits,
+    requestTimeoutMs: options.requestTimeout,
+    authenticator: identity.authenticator,
+    checkRevocation: (authentication) => revocations.check(authentication),
+    impersonate: impersonation({ authorizer, denial }),
+    fairness: made.fairness,
+    authorizer,
+    denial,
+    audit: made.audit,
+    metrics: made.metrics,
+    resources: untilRevoked(revocations, (request, response, signal) =>
+      resources.handle(request, response, signal),
+    ),
+    paths: made.paths,
+  }
+}
+
+function tlsServer(
+  parts: GateParts,
+  pipeline: PipelineRunner,
+  connections: ConnectionGate,
+): TlsServer {
+  const { options, identity, certificate, log } = parts
+  const material = ({ certPem, keyPem } = certificate.current) => ({
+    certPem,
+    keyPem,
+    clientCaPem: identity.clientRootsPem,
+    minVersion:
+      options.tlsMinVersion === 'VersionTLS13' ? ('TLSv1.3' as const) : ('TLSv1.2' as const),
+  })
+  const server = createTlsServer({
+    material: material(),
+    onRequest: pipeline.handle,
+    onUpgrade: pipeline.upgrade,
+    onConnection: connections.admit,
+    limits: { maxConnections: options.maxConnections },
+    log,
+  })
+  certificate.onNew((next) => server.setSecureContext(material(next)))
+  return server
+}
+
+/** Puts limits, identity, rights, audit and routes together and opens the port. */
+export async function openGate(parts: GateParts): Promise<Gate> {
+  const { options, clock, log, process } = parts
+  const registry = new MetricsRegistry()
+  const fairness = new Fairness({
+    ...defaultFairnessLimits,
+    readOnly: options.maxRequestsInflight,
+    mutating: options.maxMutatingRequestsInflight,
+  })
+  const auditSink = await openAudit(parts)
+  const audit = new AuditRecorder({ sink: auditSink, clock })
+  const metrics = new RequestMetrics(registry, { clock, isServed })
+  const draining = new AbortController()
+  const readiness = { ready: false, draining: draining.signal }
+  const paths = createPaths({ ...parts, registry, readiness })
+  const pipeline = createPipeline(pipelineParts(parts, { audit, fairness, metrics, paths }))
+  const connections = new ConnectionGate({
+    total: options.maxConnections,
+    perAddress: options.maxConnectionsPerAddress,
+  })
+  addProcessMetrics(registry, process.stats)
+  addServerMetrics(registry, { fairness, pipeline, audit, auditSink, connections })
+  const stopLoopMetrics = addEventLoopMetrics(registry)
+  const server = tlsServer(parts, pipeline, connections)
+  const addresses = options.bindAddress.map((host) => ({ host, optional: host.includes(':') }))
+  const port = await server.listen(addresses, options.securePort)
+  return {
+    port,
+    ready: () => {
+      readiness.ready = true
+    },
+    async close(deadline) {
+      draining.abort()
+      await delay(options.shutdownDelayDuration, deadline)
+      const drained = pipeline.drain()
+      await server.stop(deadline)
+      await Promise.race([drained, delay(1_000, deadline)])
+      stopLoopMetrics()
+      await auditSink.close()
+      log.info({}, 'stopped serving')
+    },
+  }
+}
+
+/** Waits for a time, or less if `deadline` aborts. */
+async function delay(ms: number, deadline: AbortSignal): Promise<void> {
+  if (ms <= 0 || deadline.aborted) return
+  await new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, ms)
+    deadline.addEventListener(
+      'abort',
+      () => {
+        clearTimeout(timer)
+        resolve()
+      },
+      { once: true },
+    )
+  })
+}

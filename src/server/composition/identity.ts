@@ -1,0 +1,131 @@
+import type { X509Certificate } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import type { Socket } from 'node:net'
+import {
+  anonymous,
+  type BearerTokens,
+  bearerTokens,
+  type ClientCertificateVerifier,
+  clientCertificate,
+  defaultAnonymousPaths,
+  firstOf,
+  openTokenFile,
+  rememberVerified,
+  requestHeader,
+  type TokenAuthenticator,
+} from '../../authn/index.ts'
+import type { AuthenticationRequest, Authenticator, Clock, Logger } from '../../core/index.ts'
+import {
+  parseCertificates,
+  peerCertificates,
+  verifyClientCertificate,
+  watchFiles,
+} from '../../pki/index.ts'
+import type { ServerOptions } from '../options.ts'
+
+/** What the list of authenticators is made from. */
+export interface IdentityParts {
+  readonly options: ServerOptions
+  readonly clientCaPem: string
+  /** Token kinds of the features, asked after the token file. */
+  readonly tokens: readonly TokenAuthenticator[]
+  readonly clock: Clock
+  readonly log: Logger
+  readonly signal: AbortSignal
+}
+
+/** Who a request comes from, and who a token belongs to. */
+export interface Identity {
+  readonly authenticator: Authenticator
+  readonly bearer: BearerTokens
+  /** Roots whose client certificates the TLS handshake asks for. */
+  readonly clientRootsPem: string
+}
+
+function verifierFor(bundle: readonly X509Certificate[], clock: Clock): ClientCertificateVerifier {
+  const { verify } = rememberVerified((socket: Socket) => {
+    const chain = peerCertificates(socket)
+    return chain.length === 0 ? undefined : verifyClientCertificate(chain, bundle, clock.now())
+  }, clock)
+  return verify
+}
+
+interface Http2Request {
+  readonly stream?: { readonly session?: { readonly socket: Socket } }
+}
+
+/**
+ * Gives authenticators the socket of the connection. Each HTTP/2 request has a stand-in of its own,
+ * by which a connection that was verified before would not be known again.
+ */
+function perConnection(inner: Authenticator): Authenticator {
+  return {
+    name: inner.name,
+    authenticate(request, signal) {
+      const socket = (request as Http2Request).stream?.session?.socket
+      if (!socket) return inner.authenticate(request, signal)
+      const { method, url, headers, rawHeaders } = request
+      const connected: AuthenticationRequest = { method, url, headers, rawHeaders, socket }
+      return inner.authenticate(connected, signal)
+    },
+  }
+}
+
+async function tokenFileOf(parts: IdentityParts): Promise<TokenAuthenticator[]> {
+  const { options, log, signal } = parts
+  const path = options.tokenAuthFile
+  if (path === undefined) return []
+  const file = await openTokenFile({
+    path,
+    read: () => readFile(path, 'utf8'),
+    watch: (onChange) => {
+      const closed = new AbortController()
+      const until = AbortSignal.any([signal, closed.signal])
+      watchFiles([path], onChange, { log, signal: until }).catch((err: unknown) =>
+        log.warn({ err, path }, 'cannot follow the token file'),
+      )
+      return () => closed.abort()
+    },
+    log,
+  })
+  return [file]
+}
+
+async function frontProxyOf(
+  parts: IdentityParts,
+): Promise<{ readonly authenticators: Authenticator[]; readonly rootsPem: string }> {
+  const { options, clock } = parts
+  const path = options.requestheaderClientCaFile
+  if (path === undefined) return { authenticators: [], rootsPem: '' }
+  const rootsPem = await readFile(path, 'utf8')
+  const authenticator = requestHeader({
+    verify: verifierFor(parseCertificates(rootsPem), clock),
+    allowedNames: options.requestheaderAllowedNames,
+    headers: {
+      username: options.requestheaderUsernameHeaders,
+      uid: options.requestheaderUidHeaders,
+      group: options.requestheaderGroupHeaders,
+      extraPrefix: options.requestheaderExtraHeadersPrefix,
+    },
+  })
+  return { authenticators: [authenticator], rootsPem }
+}
+
+/** The one ordered list of authenticators. */
+export async function openIdentity(parts: IdentityParts): Promise<Identity> {
+  const { options, clock, clientCaPem } = parts
+  const frontProxy = await frontProxyOf(parts)
+  const bearer = bearerTokens([...(await tokenFileOf(parts)), ...parts.tokens])
+  const clientRoots = parseCertificates(clientCaPem)
+  const chain = firstOf([
+    ...frontProxy.authenticators,
+    clientCertificate(verifierFor(clientRoots, clock)),
+    bearer,
+    ...(options.anonymousAuth ? [anonymous({ paths: defaultAnonymousPaths })] : []),
+  ])
+  return {
+    authenticator: perConnection(chain),
+    bearer,
+    clientRootsPem: [clientCaPem, frontProxy.rootsPem].filter(Boolean).join('\n'),
+  }
+}

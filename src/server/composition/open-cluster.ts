@@ -1,0 +1,62 @@
+import {
+  answerReview,
+  LocalClusterView,
+  openRegistry,
+  type RegistryContext,
+  type ReviewSources,
+  serverUser,
+} from '../../api/index.ts'
+import {
+  certificateAdmission,
+  escalationAdmission,
+  nodeAdmission,
+  nodeAuthorizer,
+  RbacAuthorizer,
+  superusers,
+  union,
+} from '../../authz/index.ts'
+import type { Admission, Authorizer, Clock, ClusterView, Logger } from '../../core/index.ts'
+import { parseCsr } from '../../pki/index.ts'
+import type { Store } from '../../storage/index.ts'
+
+/** A cluster on our own registry: its objects, and who may do what with them. */
+export interface LocalCluster {
+  readonly context: RegistryContext
+  readonly view: ClusterView
+  readonly rbac: RbacAuthorizer
+  readonly authorizer: Authorizer
+  readonly reviews: ReviewSources
+}
+
+/** What a local cluster is made of. */
+export interface LocalClusterParts {
+  readonly store: Store
+  readonly clock: Clock
+  readonly log: Logger
+  readonly serviceCidr: string
+  readonly authenticateToken: ReviewSources['authenticateToken']
+}
+
+function subjectOfRequest(encoded: string) {
+  return parseCsr(Buffer.from(encoded, 'base64').toString()).subject
+}
+
+/** Puts registry, authorization and the checks on writes together. */
+export function openCluster(parts: LocalClusterParts): LocalCluster {
+  const { store, clock, log, serviceCidr, authenticateToken } = parts
+  // Filled below: the checks need the view, and the view needs the registry that they guard.
+  const admissions: Admission[] = []
+  const context = openRegistry({ store, clock, serviceCidr, admissions })
+  const view: ClusterView = new LocalClusterView(context, (_kind, object, signal) =>
+    answerReview(object, serverUser, reviews, signal),
+  )
+  const rbac = new RbacAuthorizer(view, log)
+  const authorizer = union([superusers, nodeAuthorizer(view), rbac])
+  const reviews: ReviewSources = { authorizer, authenticateToken, clock }
+  admissions.push(
+    nodeAdmission(subjectOfRequest),
+    certificateAdmission({ authorizer, readSubject: subjectOfRequest }),
+    escalationAdmission({ authorizer, rbac, view }),
+  )
+  return { context, view, rbac, authorizer, reviews }
+}

@@ -1,0 +1,52 @@
+import { kindDefinitions, reviewResources } from '../../api/index.ts'
+import type { Logger, RequestInfo } from '../../core/index.ts'
+import { type HealthCheck, healthRoutes, ping, shutdownCheck, Unwell } from '../health.ts'
+import type { MetricsRegistry } from '../metrics.ts'
+import type { RouteHandler } from '../pipeline-parts.ts'
+import { metricsRoute, type VersionInfo, versionRoute } from '../plain-documents.ts'
+import { createPathRoutes, type PathRoute } from '../routes.ts'
+import { documentRoutes } from './document-routes.ts'
+
+/** What plain paths are answered from. */
+export interface PathParts {
+  readonly version: VersionInfo
+  readonly registry: MetricsRegistry
+  readonly readiness: { readonly ready: boolean; readonly draining: AbortSignal }
+  readonly log: Logger
+  readonly routes?: readonly PathRoute[]
+}
+
+const servedPaths = new Set(
+  [...kindDefinitions.map(({ kind }) => kind), ...reviewResources].map(
+    ({ group, version, resource }) => `${group}/${version}/${resource}`,
+  ),
+)
+
+/** True for the resources that exist, whatever subresource is asked for. */
+export const isServed = ({ group, version, resource }: RequestInfo): boolean =>
+  servedPaths.has(`${group}/${version}/${resource}`)
+
+function startupCheck(readiness: PathParts['readiness']): HealthCheck {
+  return {
+    name: 'poststarthook/start-controllers',
+    check() {
+      if (!readiness.ready) throw new Unwell('the server is still starting')
+    },
+  }
+}
+
+/** Everything that is no resource: discovery, health, metrics, version. */
+export function createPaths(parts: PathParts): RouteHandler {
+  const { version, registry, readiness, log, routes = [] } = parts
+  return createPathRoutes([
+    ...documentRoutes(),
+    ...healthRoutes({
+      livez: [ping],
+      readyz: [ping, startupCheck(readiness), shutdownCheck(readiness.draining)],
+      log,
+    }),
+    versionRoute(version),
+    metricsRoute(registry),
+    ...routes,
+  ])
+}

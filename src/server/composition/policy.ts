@@ -1,0 +1,29 @@
+import { Revocations } from '../../authn/index.ts'
+import { follow, reconcileDefaultPolicy } from '../../authz/index.ts'
+import type { Clock, ClusterView, Logger } from '../../core/index.ts'
+import type { Closers } from './closers.ts'
+import type { LocalCluster } from './open-cluster.ts'
+
+/** Brings in Kubernetes' default roles and starts to follow all roles and bindings. */
+export async function preparePolicy(
+  { view, rbac }: LocalCluster,
+  log: Logger,
+  closers: Closers,
+): Promise<void> {
+  const stop = new AbortController()
+  await reconcileDefaultPolicy({ view, log }, stop.signal)
+  await rbac.start()
+  closers.add('rbac', (deadline) => rbac.stop(deadline))
+}
+
+/** Starts to follow the list of revoked users and credentials. */
+export async function watchRevocations(
+  view: ClusterView,
+  parts: { readonly clock: Clock; readonly log: Logger },
+  closers: Closers,
+): Promise<Revocations> {
+  const revocations = new Revocations({ view, follow, sight: 'always', ...parts })
+  await revocations.start()
+  closers.add('revocations', (deadline) => revocations.stop(deadline))
+  return revocations
+}

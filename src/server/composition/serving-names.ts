@@ -1,0 +1,61 @@
+import { isIP } from 'node:net'
+import { networkInterfaces } from 'node:os'
+import type { ServerOptions } from '../options.ts'
+
+const isWildcard = (address: string): boolean => address === '0.0.0.0' || address === '::'
+
+/** An address of this machine that others can dial, IPv4 first; loopback when there is none. */
+function ownAddress(): string {
+  const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? [])
+  const reachable = all.filter(({ internal, address }) => !internal && !address.startsWith('fe80'))
+  const [first] = reachable.sort((a, b) => a.family.localeCompare(b.family))
+  return first?.address ?? '127.0.0.1'
+}
+
+/** The address at which the members of the cluster reach this server. */
+export function advertiseAddress(options: ServerOptions): string {
+  if (options.advertiseAddress !== undefined) return options.advertiseAddress
+  const [first = '127.0.0.1'] = options.bindAddress
+  return isWildcard(first) ? ownAddress() : first
+}
+
+/** Every name and address under which the server may be dialled. */
+export function servingNames(options: ServerOptions, serviceAddress: string): string[] {
+  const bound = options.bindAddress.filter((address) => !isWildcard(address))
+  const everywhere = options.bindAddress.some(isWildcard)
+  const own = everywhere
+    ? Object.values(networkInterfaces())
+        .flatMap((addresses) => addresses ?? [])
+        .map(({ address }) => address.replace(/%.*$/, ''))
+    : []
+  return [
+    ...new Set([
+      'kubernetes',
+      'kubernetes.default',
+      'kubernetes.default.svc',
+      'kubernetes.default.svc.cluster.local',
+      'localhost',
+      '127.0.0.1',
+      '::1',
+      ...bound,
+      ...own,
+      serviceAddress,
+      advertiseAddress(options),
+      ...(options.externalHostname === undefined ? [] : [options.externalHostname]),
+      ...options.tlsSan,
+    ]),
+  ]
+}
+
+/** The URL for a host and port, with IPv6 in brackets. */
+export const urlOf = (host: string, port: number): string =>
+  `https://${isIP(host) === 6 ? `[${host}]` : host}:${port}`
+
+/** The first address of the service range, which is that of the API itself. */
+export function firstServiceAddress(cidr: string): string {
+  const [network = ''] = cidr.split('/')
+  if (isIP(network) === 6) return network.endsWith('::') ? `${network}1` : network
+  const parts = network.split('.').map(Number)
+  const last = parts.pop() ?? 0
+  return [...parts, last + 1].join('.')
+}

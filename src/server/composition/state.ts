@@ -1,0 +1,75 @@
+import { readFile } from 'node:fs/promises'
+import type { Clock, Logger } from '../../core/index.ts'
+import {
+  openPki,
+  openServingCertificate,
+  type Pki,
+  type ServingCertificate,
+} from '../../pki/index.ts'
+import { acquireDirectoryLock, openEmbeddedStore, type Store } from '../../storage/index.ts'
+import type { ServerOptions } from '../options.ts'
+import type { Closers } from './closers.ts'
+import { type DataDirectory, openDataDirectory } from './data-directory.ts'
+import { servingNames } from './serving-names.ts'
+
+/** The process that a server runs in, as far as it matters to files and locks. */
+export interface ServerProcess {
+  readonly pid: number
+  readonly userId: number | undefined
+  readonly isRunning: (pid: number) => boolean
+}
+
+/** What a server keeps between its runs. */
+export interface ServerState {
+  readonly directory: DataDirectory
+  readonly pki: Pki
+  readonly store: Store
+}
+
+/** Opens the data directory and everything in it; nobody else can while the lock is held. */
+export async function openState(
+  path: string,
+  parts: { readonly process: ServerProcess; readonly clock: Clock; readonly log: Logger },
+  closers: Closers,
+): Promise<ServerState> {
+  const { process, clock, log } = parts
+  const directory = await openDataDirectory(path, process.userId)
+  const lock = await acquireDirectoryLock(directory.path, process)
+  closers.add('lock', () => lock.release())
+  const [pki, store] = await Promise.all([
+    openPki(directory.pki, { clock, log }),
+    openEmbeddedStore({ directory: directory.store, clock, log }),
+  ])
+  closers.add('store', () => store.close())
+  return { directory, pki, store }
+}
+
+/** The certificate that the server shows: from the files given, or from its own PKI. */
+export async function openServing(
+  options: ServerOptions,
+  pki: Pki,
+  serviceAddress: string,
+  parts: { readonly clock: Clock; readonly log: Logger },
+): Promise<ServingCertificate> {
+  const { tlsCertFile, tlsPrivateKeyFile } = options
+  if (tlsCertFile !== undefined && tlsPrivateKeyFile !== undefined)
+    return await openServingCertificate({
+      certFile: tlsCertFile,
+      keyFile: tlsPrivateKeyFile,
+      ...parts,
+    })
+  const names = servingNames(options, serviceAddress)
+  await pki.ensureServing(names)
+  return await openServingCertificate({
+    ...pki.serving,
+    renew: () => pki.ensureServing(names),
+    ...parts,
+  })
+}
+
+/** The CA of client certificates: the file given, or the cluster's own. */
+export async function clientCaPem(options: ServerOptions, pki: Pki): Promise<string> {
+  return options.clientCaFile === undefined
+    ? pki.clusterCa.bundlePem
+    : await readFile(options.clientCaFile, 'utf8')
+}
