@@ -18,10 +18,10 @@ const authorizer = nodeAuthorizer(view)
 const lease = 'leases.coordination.k8s.io'
 const csr = 'certificatesigningrequests.certificates.k8s.io'
 
-const selecting = (attributes: Attributes, fieldSelector: string): Attributes => ({
-  ...attributes,
-  resource: { ...attributes.resource!, ...{ fieldSelector } },
-})
+function selecting(attributes: Attributes, fieldSelector: string): Attributes {
+  const resource = { ...attributes.resource!, fieldSelector }
+  return { ...attributes, resource }
+}
 
 describe('a node identity', () => {
   const a = node('a')

@@ -1,0 +1,72 @@
+import {
+  type Authentication,
+  type AuthenticationRequest,
+  type Authenticator,
+  unauthorized,
+} from '../core/index.ts'
+import { headerValues } from './header-values.ts'
+import { websocketToken } from './websocket-token.ts'
+
+/**
+ * Knows one kind of bearer token. `undefined` = not my kind, ask the next; a throw = my kind, and
+ * bad. Makes no difference in time that tells how much of a token is right.
+ */
+export interface TokenAuthenticator {
+  readonly name: string
+  authenticateToken(
+    token: string,
+    signal: AbortSignal,
+  ): Authentication | undefined | Promise<Authentication | undefined>
+}
+
+/** Bearer tokens of all kinds, for requests and, through `authenticateToken`, for TokenReview. */
+export interface BearerTokens extends Authenticator, TokenAuthenticator {}
+
+/**
+ * Reads the bearer token of a request and asks for it in order. A request that shows anything in
+ * `Authorization` that nobody accepts is 401.
+ */
+export function bearerTokens(authenticators: readonly TokenAuthenticator[]): BearerTokens {
+  const askFrom = (
+    start: number,
+    token: string,
+    signal: AbortSignal,
+  ): Authentication | undefined | Promise<Authentication | undefined> => {
+    for (let index = start; index < authenticators.length; index += 1) {
+      const found = authenticators[index]?.authenticateToken(token, signal)
+      if (found instanceof Promise) {
+        return found.then((result) => result ?? askFrom(index + 1, token, signal))
+      }
+      if (found) return found
+    }
+    return undefined
+  }
+  return {
+    name: 'bearer-token',
+    authenticate: (request, signal) => {
+      const token = bearerToken(request)
+      if (token === undefined) return undefined
+      const found = askFrom(0, token, signal)
+      return found instanceof Promise ? found.then(orRefuse) : orRefuse(found)
+    },
+    authenticateToken: (token, signal) => askFrom(0, token, signal),
+  }
+}
+
+function orRefuse(found: Authentication | undefined): Authentication {
+  if (!found) throw unauthorized('nobody accepts the bearer token')
+  return found
+}
+
+/** The token of a request, from `Authorization` or from a WebSocket subprotocol; `undefined` if none. */
+export function bearerToken(request: AuthenticationRequest): string | undefined {
+  const fromProtocol = websocketToken(request)
+  if (request.headers.authorization === undefined) return fromProtocol
+  const [value = '', ...others] = headerValues(request.rawHeaders, 'authorization')
+  if (others.length > 0 || fromProtocol !== undefined) {
+    throw unauthorized('more than one credential')
+  }
+  const token = /^bearer ([\x21-\x7e]+)$/i.exec(value.trim())?.[1]
+  if (token === undefined) throw unauthorized('the Authorization header is not a bearer token')
+  return token
+}

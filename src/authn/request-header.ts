@@ -1,0 +1,116 @@
+import type { Socket } from 'node:net'
+import {
+  type Authentication,
+  type AuthenticationRequest,
+  type Authenticator,
+  unauthorized,
+} from '../core/index.ts'
+import type { ClientCertificateVerifier, VerifiedClientCertificate } from './client-certificate.ts'
+import {
+  extraKey,
+  groupValues,
+  headerText,
+  headerValues,
+  prefixedHeaders,
+} from './header-values.ts'
+
+/** The headers in which a front proxy says who sent a request. */
+export interface FrontProxyHeaders {
+  readonly username: readonly string[]
+  readonly uid: readonly string[]
+  readonly group: readonly string[]
+  readonly extraPrefix: readonly string[]
+}
+
+/** The names that Kubernetes' own components use. */
+export const standardFrontProxyHeaders: FrontProxyHeaders = {
+  username: ['X-Remote-User'],
+  uid: ['X-Remote-Uid'],
+  group: ['X-Remote-Group'],
+  extraPrefix: ['X-Remote-Extra-'],
+}
+
+/** Which front proxies are believed. */
+export interface RequestHeaderOptions {
+  /** Verifies under the front proxies' CA, which must not be the clients'. */
+  readonly verify: ClientCertificateVerifier
+  /** Common names of front proxies; none means every certificate under that CA. */
+  readonly allowedNames: readonly string[]
+  readonly headers?: FrontProxyHeaders
+}
+
+/**
+ * Takes the identity from headers, but only on a connection whose certificate the front-proxy CA
+ * vouches for. From anyone else they mean nothing: the request is left to the next authenticator.
+ */
+export function requestHeader(options: RequestHeaderOptions): Authenticator {
+  const { verify, allowedNames, headers = standardFrontProxyHeaders } = options
+  const usernameKeys = headers.username.map((name) => name.toLowerCase())
+  return {
+    name: 'request-header',
+    authenticate: (request) => {
+      if (!usernameKeys.some((name) => request.headers[name])) return undefined
+      const proxy = frontProxy(verify, request.socket)
+      if (!proxy) return undefined
+      if (allowedNames.length > 0 && !allowedNames.includes(proxy.commonName)) return undefined
+      return identityFrom(request, headers, proxy)
+    },
+  }
+}
+
+/** A certificate under another CA is not ours to judge: the client certificate authenticator will. */
+function frontProxy(verify: ClientCertificateVerifier, socket: Socket) {
+  try {
+    return verify(socket)
+  } catch {
+    return undefined
+  }
+}
+
+function identityFrom(
+  { rawHeaders }: AuthenticationRequest,
+  headers: FrontProxyHeaders,
+  proxy: VerifiedClientCertificate,
+): Authentication | undefined {
+  const username = single(rawHeaders, headers.username)
+  if (username === undefined) return undefined
+  const uid = single(rawHeaders, headers.uid)
+  const groups = headers.group
+    .flatMap((name) => headerValues(rawHeaders, name))
+    .filter((value) => value !== '')
+  const extra = headers.extraPrefix.flatMap((prefix) => prefixedHeaders(rawHeaders, prefix))
+  return {
+    user: {
+      username,
+      ...(uid !== undefined && { uid }),
+      groups: groups.map(text),
+      ...(extra.length > 0 && {
+        extra: groupValues(extra.map(({ rest, value }) => [extraKey(rest), text(value)])),
+      }),
+    },
+    method: 'request-header',
+    credential: { type: 'certificate', serial: proxy.serial },
+    expiresAt: proxy.notAfter,
+  }
+}
+
+/**
+ * The value of the first header that has one. A second value would be one that the proxy let
+ * through from the client, and nobody can tell which is which.
+ */
+function single(rawHeaders: readonly string[], names: readonly string[]): string | undefined {
+  for (const name of names) {
+    const [value, ...others] = headerValues(rawHeaders, name).filter((each) => each !== '')
+    if (others.length > 0) throw unauthorized(`front proxy: ${name} is there more than once`)
+    if (value !== undefined) return text(value)
+  }
+  return undefined
+}
+
+function text(value: string): string {
+  try {
+    return headerText(value)
+  } catch {
+    throw unauthorized('front proxy: an identity header is not UTF-8')
+  }
+}

@@ -1,0 +1,106 @@
+import { isRecord, type Kind, type KubeObject } from '../core/index.ts'
+
+/** What can be revoked: everything of a user, one certificate, or one token. */
+export type RevocationType = 'user' | 'certificate' | 'token'
+
+/** One line of the list. */
+export interface Revocation {
+  readonly type: RevocationType
+  /** A user name, a certificate's serial number in hexadecimal, or a token id. */
+  readonly value: string
+  /** When and why, for people. */
+  readonly note?: string
+}
+
+/** Where the list is kept. */
+export const revocationListKey = { namespace: 'kube-system', name: 'sallyport-revoked' } as const
+
+/** The kind of the object that holds the list. */
+export const configMapKind: Kind = {
+  group: '',
+  version: 'v1',
+  kind: 'ConfigMap',
+  resource: 'configmaps',
+  namespaced: true,
+}
+
+/** The data key of each type. */
+export const dataKeys: Readonly<Record<RevocationType, string>> = {
+  user: 'users',
+  certificate: 'certificate-serials',
+  token: 'token-ids',
+}
+
+const types: readonly RevocationType[] = ['user', 'certificate', 'token']
+
+/** What a list says, and what in it could not be understood. */
+export interface ParsedRevocations {
+  readonly revocations: readonly Revocation[]
+  readonly problems: readonly string[]
+}
+
+/**
+ * Reads the list. Each data key (`users`, `certificate-serials`, `token-ids`) holds one entry per
+ * line; after ` # ` follows a note; a line that begins with `#` is a comment. A value with a space
+ * before `#`, at its ends, or with a leading quote or `#` is written as a JSON string. A line that
+ * cannot be read does not spoil the others.
+ */
+export function parseRevocations(list: KubeObject | undefined): ParsedRevocations {
+  const data = isRecord(list?.['data']) ? list['data'] : {}
+  const revocations: Revocation[] = []
+  const problems = Object.keys(data)
+    .filter((key) => !Object.values(dataKeys).includes(key))
+    .map((key) => `data key ${JSON.stringify(key)} is unknown`)
+  for (const type of types) {
+    const text = data[dataKeys[type]]
+    const lines = typeof text === 'string' ? text.split('\n') : []
+    lines.forEach((line, index) => {
+      const parsed = parseRevocationLine(type, line)
+      if (typeof parsed === 'string')
+        problems.push(`${dataKeys[type]}, line ${index + 1}: ${parsed}`)
+      else if (parsed) revocations.push(parsed)
+    })
+  }
+  return { revocations, problems }
+}
+
+/** Reads one line; a string says what is wrong with it, `undefined` that it says nothing. */
+export function parseRevocationLine(
+  type: RevocationType,
+  line: string,
+): Revocation | string | undefined {
+  const trimmed = line.trim()
+  if (trimmed === '' || trimmed.startsWith('#')) return undefined
+  const [, json, bare, note] = /^(?:("(?:[^"\\]|\\.)*")|(.+?))(?:\s+#\s*(.*))?$/.exec(trimmed) ?? []
+  const value = json === undefined ? bare : unquoted(json)
+  if (value === undefined || (json === undefined && value.startsWith('"'))) {
+    return 'the quoted value cannot be read'
+  }
+  const normal = type === 'certificate' ? normalSerial(value) : value
+  if (normal === undefined) return 'the serial number is not hexadecimal'
+  return { type, value: normal, ...(note && { note }) }
+}
+
+function unquoted(json: string): string | undefined {
+  try {
+    const value: unknown = JSON.parse(json)
+    return typeof value === 'string' && value !== '' ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** A serial number in one spelling: upper-case hexadecimal without leading zeros; `undefined` if it is none. */
+export function normalSerial(text: string): string | undefined {
+  const digits = text.replace(/^0x/i, '').replaceAll(':', '').toUpperCase()
+  if (!/^[0-9A-F]+$/.test(digits)) return undefined
+  return digits.replace(/^0+(?=.)/, '')
+}
+
+/** One entry as a line of the list. */
+export function formatRevocation({ value, note }: Revocation): string {
+  const plain = value.trim() === value && !/^["#]|\s#|[\p{Cc}\u2028\u2029]/u.test(value)
+  const shown = plain ? value : JSON.stringify(value)
+  const comment = note?.replaceAll(/\s+/g, ' ').trim()
+  return comment ? `${shown} # ${comment}` : shown
+}

@@ -1,0 +1,170 @@
+import {
+  ApiError,
+  type Authentication,
+  aborted,
+  type Clock,
+  type ClusterView,
+  type Component,
+  type Kind,
+  type KubeObject,
+  type Logger,
+  neverFails,
+  type Query,
+  unauthorized,
+} from '../core/index.ts'
+import {
+  configMapKind,
+  normalSerial,
+  parseRevocations,
+  type Revocation,
+  revocationListKey,
+} from './revocation-list.ts'
+import { RevocationListeners } from './revocation-listeners.ts'
+import { ListSight, type SightOptions } from './revocation-sight.ts'
+
+/** Keeps a picture of objects by list and watch; the authorization room has one. */
+export type Follow = (
+  options: {
+    readonly view: ClusterView
+    readonly kind: Kind
+    readonly query: Query
+    readonly log: Logger
+  },
+  follower: { put(object: KubeObject): void; remove(object: KubeObject): void },
+  signal: AbortSignal,
+) => { readonly synced: Promise<void>; readonly ended: Promise<void> }
+
+/** What the list of revoked users and credentials is read with. */
+export interface RevocationsOptions {
+  readonly view: ClusterView
+  readonly follow: Follow
+  readonly clock: Clock
+  readonly log: Logger
+  /** `always` for a view within this process, which cannot be lost. */
+  readonly sight: 'always' | SightOptions
+}
+
+/** Knows who is revoked, from `start` to `stop`, and refuses everybody while it cannot know. */
+export class Revocations implements Component {
+  readonly name = 'revocations'
+  readonly failed = neverFails()
+  readonly #options: RevocationsOptions
+  readonly #log: Logger
+  readonly #stop = new AbortController()
+  readonly #listeners: RevocationListeners
+  readonly #sight: ListSight | undefined
+  #revoked: ReadonlySet<string> = new Set()
+  #problems: readonly string[] = []
+  #changes = 0
+  #known = false
+  #ended: Promise<unknown> = Promise.resolve()
+
+  constructor(options: RevocationsOptions) {
+    this.#options = options
+    this.#log = options.log.child({ component: this.name })
+    this.#listeners = new RevocationListeners((err) => {
+      this.#log.error({ err }, 'cannot cut the stream of a revoked credential')
+    })
+    if (options.sight !== 'always') this.#sight = this.#createSight(options.sight)
+  }
+
+  /** Resolves once the list has been read. */
+  async start(): Promise<void> {
+    const { view, follow } = this.#options
+    const { namespace, name } = revocationListKey
+    const query = { namespace, fieldSelector: `metadata.name=${name}` }
+    const following = follow(
+      { view, kind: configMapKind, query, log: this.#log },
+      { put: (list) => this.#take(list), remove: () => this.#take(undefined) },
+      this.#stop.signal,
+    )
+    this.#ended = following.ended
+    await following.synced
+    this.#known = true
+    this.#sight?.seen()
+    this.#ended = Promise.all([following.ended, this.#sight?.keep(this.#stop.signal)])
+  }
+
+  async stop(deadline: AbortSignal): Promise<void> {
+    this.#stop.abort()
+    await Promise.race([this.#ended, aborted(deadline)])
+  }
+
+  /** Throws 401 when the user or the credential is revoked, 503 when that cannot be known. */
+  check(authentication: Authentication): void {
+    if (this.isRevoked(authentication)) throw unauthorized('the user or the credential is revoked')
+  }
+
+  /** True when the user or the credential is revoked; throws 503 when that cannot be known. */
+  isRevoked(authentication: Authentication): boolean {
+    if (!this.#known || this.#sight?.isLost()) {
+      throw new ApiError(
+        'ServiceUnavailable',
+        'it cannot be known whether the credential is revoked, try again later',
+        { detail: 'the list of revoked credentials is out of sight' },
+      )
+    }
+    return keysOf(authentication).some((key) => this.#revoked.has(key))
+  }
+
+  /**
+   * Calls `listener` once when the user or the credential gets revoked, or when the list is lost
+   * from sight: whoever holds a stream open must end it then. Returns how to stop listening.
+   */
+  onRevoked(authentication: Authentication, listener: () => void): () => void {
+    const keys = keysOf(authentication)
+    const remove = this.#listeners.add(keys, listener)
+    const isLost = this.#sight?.isLost() ?? false
+    this.#listeners.call(keys.filter((key) => isLost || this.#revoked.has(key)))
+    return remove
+  }
+
+  #createSight(sight: SightOptions): ListSight {
+    const { view, clock } = this.#options
+    return new ListSight(sight, clock, {
+      look: async (signal) => {
+        const before = this.#changes
+        const list = await view.get(configMapKind, revocationListKey, signal)
+        // A watch event that came meanwhile is newer than this answer may be.
+        if (before === this.#changes && !signal.aborted) this.#take(list)
+      },
+      lost: (err) => {
+        this.#log.error({ err }, 'revocation list lost from sight, refusing everybody')
+        this.#listeners.callAll()
+      },
+      found: () => {
+        this.#log.info({}, 'revocation list in sight again')
+      },
+    })
+  }
+
+  #take(list: KubeObject | undefined): void {
+    this.#changes += 1
+    const { revocations, problems } = parseRevocations(list)
+    this.#warn(problems)
+    const revoked = new Set(revocations.map(keyOf))
+    const isNews = [...revoked].some((key) => !this.#revoked.has(key))
+    if (!isNews && revoked.size === this.#revoked.size) return
+    this.#revoked = revoked
+    this.#log.info({ entries: revoked.size }, 'revocation list read')
+    if (isNews) this.#listeners.call(revoked)
+  }
+
+  #warn(problems: readonly string[]): void {
+    const news = problems.filter((problem) => !this.#problems.includes(problem))
+    this.#problems = problems
+    for (const problem of news) this.#log.warn({ problem }, 'revocation list has a bad entry')
+  }
+}
+
+const keyOf = ({ type, value }: Revocation): string => `${type}:${value}`
+
+function keysOf({ user, credential }: Authentication): string[] {
+  const keys = [keyOf({ type: 'user', value: user.username })]
+  if (credential?.type === 'token') keys.push(keyOf({ type: 'token', value: credential.id }))
+  if (credential?.type === 'certificate') {
+    const serial = normalSerial(credential.serial) ?? credential.serial
+    keys.push(keyOf({ type: 'certificate', value: serial }))
+  }
+  return keys
+}
