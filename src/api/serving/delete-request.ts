@@ -1,13 +1,20 @@
-import { type Kind, type KubeObject, type Preconditions, invalid, isRecord } from '../../core/index.ts'
-import { deleteObject, type Deletion, type PropagationPolicy } from '../registry/delete-object.ts'
+import {
+  ApiError,
+  apiVersionOf,
+  invalid,
+  isRecord,
+  type Kind,
+  type KubeObject,
+  type Preconditions,
+} from '../../core/index.ts'
+import { type Deletion, deleteObject, type PropagationPolicy } from '../registry/delete-object.ts'
+import { keyOf } from '../registry/keys.ts'
 import { listObjects } from '../registry/list-objects.ts'
 import { decodeObject } from '../registry/object-bytes.ts'
-import { keyOf } from '../registry/keys.ts'
-import { apiVersionOf, ApiError } from '../../core/index.ts'
 import { type ApiCall, keyOfCall, wantsPretty } from './api-call.ts'
-import { decodeOptions } from './decode-sent.ts'
-import { sendObject } from './read-object.ts'
+import { decodeDeleteOptions } from './decode-sent.ts'
 import { listQueryOf } from './read-list.ts'
+import { sendObject } from './read-object.ts'
 import { responseForm } from './response-form.ts'
 import { sendValue } from './send.ts'
 import { isDryRun } from './write-object.ts'
@@ -22,8 +29,7 @@ function policyOf(options: Record<string, unknown>): PropagationPolicy | undefin
     throw invalid(optionsKind, '', [
       {
         reason: 'FieldValueInvalid',
-        message:
-          'Invalid value: orphanDependents and deletionPropagation cannot be both set',
+        message: 'Invalid value: orphanDependents and deletionPropagation cannot be both set',
         field: 'propagationPolicy',
       },
     ])
@@ -51,10 +57,11 @@ function preconditionsOf(options: Record<string, unknown>): Preconditions {
 
 /** The options of a deletion: from the body if there is one, else from the query. */
 async function deletionOf(call: ApiCall): Promise<Omit<Deletion, 'key'>> {
-  const options = await decodeOptions(call)
+  const options = await decodeDeleteOptions(call)
   const bodyDryRun = Array.isArray(options['dryRun']) && options['dryRun'].includes('All')
   const policy = policyOf({
-    propagationPolicy: options['propagationPolicy'] ?? call.info.query.get('propagationPolicy') ?? undefined,
+    propagationPolicy:
+      options['propagationPolicy'] ?? call.info.query.get('propagationPolicy') ?? undefined,
     orphanDependents: options['orphanDependents'] ?? orphanParameter(call),
   })
   return {
@@ -107,11 +114,12 @@ export async function handleDeleteCollection(call: ApiCall): Promise<void> {
   const items: Omit<KubeObject, 'kind' | 'apiVersion'>[] = []
   for (const run of page.runs) {
     for (const record of run) {
-      await deleteObject(call.context, definition, { ...deletion, key: keyOf(kind, record.key) }).catch(
-        (error: unknown) => {
-          if (!(error instanceof ApiError && error.reason === 'NotFound')) throw error
-        },
-      )
+      await deleteObject(call.context, definition, {
+        ...deletion,
+        key: keyOf(kind, record.key),
+      }).catch((error: unknown) => {
+        if (!(error instanceof ApiError && error.reason === 'NotFound')) throw error
+      })
       const { kind: _kind, apiVersion: _apiVersion, ...item } = decodeObject(kind, record)
       items.push(item)
     }

@@ -37,7 +37,10 @@ export interface ResourceApiParts {
 const notServed = (): ApiError =>
   new ApiError('NotFound', 'the server could not find the requested resource')
 const notAllowed = (): ApiError =>
-  new ApiError('MethodNotAllowed', 'the server does not allow this method on the requested resource')
+  new ApiError(
+    'MethodNotAllowed',
+    'the server does not allow this method on the requested resource',
+  )
 
 type Verb = (call: ApiCall, api: ResourceApi) => Promise<void>
 

@@ -25,8 +25,8 @@ const known = new Map<string, ResponseForm>()
 const maxKnown = 256
 
 function negotiate(accept: string): ResponseForm {
-  for (const { type, params } of acceptedTypes(accept)) {
-    const encoding = encodingOf[type]
+  for (const { type, subtype, params } of acceptedTypes(accept)) {
+    const encoding = encodingOf[`${type}/${subtype}`]
     if (!encoding) continue
     const wanted = params['as']
     if (wanted === undefined) return { view: 'object', encoding }

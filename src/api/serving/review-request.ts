@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { RequestInfo, UserInfo } from '../../core/index.ts'
 import { badRequest } from '../../core/index.ts'
+import { fieldValidationOf } from '../content/index.ts'
 import { answerReview, type ReviewResource, type ReviewSources } from '../reviews/index.ts'
 import { decodeSentBytes } from './decode-sent.ts'
 import { responseForm } from './response-form.ts'
@@ -23,7 +24,7 @@ export async function handleReview(call: ReviewCall): Promise<void> {
   const { review, info, request } = call
   const { object } = await decodeSentBytes(await call.readBody(), review, {
     contentType: request.headers['content-type'],
-    fieldValidation: info.query.get('fieldValidation') ?? undefined,
+    fieldValidation: fieldValidationOf(info.query.get('fieldValidation'), 'CreateOptions'),
   })
   if (review.namespaced) {
     if (object.metadata.namespace && object.metadata.namespace !== info.namespace)

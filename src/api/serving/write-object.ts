@@ -1,10 +1,10 @@
-import { ApiError, apiVersionOf, badRequest, invalid, type KubeObject } from '../../core/index.ts'
+import { ApiError, badRequest, invalid, type KubeObject } from '../../core/index.ts'
 import { applyPatch, type PatchType, patchTypeOf } from '../patch/index.ts'
 import { createObject, type WriteResult } from '../registry/create-object.ts'
 import { type Change, updateObject } from '../registry/update-object.ts'
 import { schemaOf } from '../schema/index.ts'
 import { type ApiCall, keyOfCall } from './api-call.ts'
-import { decodeDocument, decodeSent, reviseDecoded, type Sent } from './decode-sent.ts'
+import { decodePatch, decodePatched, decodeSent, type Sent } from './decode-sent.ts'
 import { sendObject, sendRecord } from './read-object.ts'
 
 /** True for `dryRun=All`; throws a 422 for any other value. */
@@ -58,7 +58,7 @@ export async function handleCreate(call: ApiCall): Promise<void> {
       'MethodNotAllowed',
       'the server does not allow this method on the requested resource',
     )
-  const sent = await decodeSent(call, definition.kind)
+  const sent = await decodeSent(call, definition.kind, 'CreateOptions')
   placeInNamespace(call, sent.object)
   warn(call, sent.warnings)
   const { context, user, signal } = call
@@ -88,7 +88,7 @@ export async function handleUpdate(call: ApiCall): Promise<void> {
   const dryRun = isDryRun(call)
   const { context, user, signal } = call
   const { definition } = call.resource
-  const sent = await decodeSent(call, definition.kind)
+  const sent = await decodeSent(call, definition.kind, 'UpdateOptions')
   placeInNamespace(call, sent.object)
   requireUrlName(call, sent.object)
   warn(call, sent.warnings)
@@ -110,16 +110,20 @@ export async function handleUpdate(call: ApiCall): Promise<void> {
 }
 
 /** Applies a patch to the stored object and decodes the outcome as strictly as if it had been sent. */
-function patched(call: ApiCall, type: PatchType, document: unknown, stored: KubeObject): Sent {
+async function patched(
+  call: ApiCall,
+  type: PatchType,
+  document: unknown,
+  stored: KubeObject,
+): Promise<Sent> {
   const { kind } = call.resource.definition
-  const outcome = applyPatch(type, document, stored, schemaOf(kind))
-  const sent = reviseDecoded(call, outcome, kind)
-  const { object } = sent
-  if (object.kind !== stored.kind || object.apiVersion !== apiVersionOf(kind))
-    throw badRequest('a patch cannot change kind or apiVersion')
-  if (object.metadata.name !== stored.metadata.name)
+  const schema = schemaOf(kind)
+  if (!schema) throw new Error(`no schema for ${kind.kind}`)
+  const outcome = applyPatch(type, document, stored, schema)
+  const sent = await decodePatched(call, outcome, kind)
+  if (sent.object.metadata.name !== stored.metadata.name)
     throw badRequest(
-      `the name of the object (${object.metadata.name}) does not match the name on the URL (${stored.metadata.name})`,
+      `the name of the object (${sent.object.metadata.name}) does not match the name on the URL (${stored.metadata.name})`,
     )
   return sent
 }
@@ -128,7 +132,7 @@ function patched(call: ApiCall, type: PatchType, document: unknown, stored: Kube
 export async function handlePatch(call: ApiCall): Promise<void> {
   const dryRun = isDryRun(call)
   const type = patchTypeOf(call.request.headers['content-type'])
-  const document = await decodeDocument(call, type)
+  const document = await decodePatch(call)
   const { context, user, signal, resource } = call
   const warnings = new Set<string>()
   const result = await updateObject(context, resource.definition, {
@@ -137,12 +141,13 @@ export async function handlePatch(call: ApiCall): Promise<void> {
     signal,
     ...subresourceOf(call),
     key: keyOfCall(call),
-    mutate: (stored) => {
+    mutate: async (stored) => {
       const before = stored.metadata.resourceVersion
-      const sent = patched(call, type, document, stored)
+      const sent = await patched(call, type, document, stored)
       for (const text of sent.warnings) warnings.add(text)
       // A version that the patch does not state is not a condition: the patch may be tried again.
-      if (sent.object.metadata.resourceVersion === before) delete sent.object.metadata.resourceVersion
+      if (sent.object.metadata.resourceVersion === before)
+        delete sent.object.metadata.resourceVersion
       return sent.object
     },
   })

@@ -1,0 +1,83 @@
+import { isRecord, type KubeObject } from '../../core/index.ts'
+import { decodeBody, type FieldValidation, fieldValidationOf, parseJson } from '../content/index.ts'
+import type { GroupVersionKind } from '../schema/index.ts'
+import type { ApiCall } from './api-call.ts'
+
+/** An object out of a request, and what its sender should be warned about. */
+export interface Sent {
+  readonly object: KubeObject
+  readonly warnings: readonly string[]
+}
+
+/** The structure check has seen to the types; what is absent is filled in so that nobody has to ask. */
+function asKubeObject(decoded: Record<string, unknown>, expected: GroupVersionKind): KubeObject {
+  const metadata = isRecord(decoded['metadata']) ? decoded['metadata'] : {}
+  if (metadata['creationTimestamp'] === null) delete metadata['creationTimestamp']
+  if (metadata['name'] === undefined) metadata['name'] = ''
+  const { group, version, kind } = expected
+  return {
+    ...decoded,
+    kind,
+    apiVersion: group ? `${group}/${version}` : version,
+    metadata: metadata as unknown as KubeObject['metadata'],
+  }
+}
+
+/** Decodes an object of the expected kind; throws a 400 or 415 that says what is wrong with it. */
+export async function decodeSentBytes(
+  bytes: Buffer,
+  expected: GroupVersionKind,
+  how: {
+    readonly contentType: string | undefined
+    readonly fieldValidation: FieldValidation
+  },
+): Promise<Sent> {
+  const { group, version, kind } = expected
+  const { object, warnings } = await decodeBody(bytes, how.contentType, {
+    expected: { group, version, kind },
+    fieldValidation: how.fieldValidation,
+  })
+  return { object: asKubeObject(object, expected), warnings }
+}
+
+/** Decodes the object in the body of a create or update. */
+export async function decodeSent(
+  call: ApiCall,
+  expected: GroupVersionKind,
+  options: 'CreateOptions' | 'UpdateOptions',
+): Promise<Sent> {
+  const fieldValidation = fieldValidationOf(call.info.query.get('fieldValidation'), options)
+  const contentType = call.request.headers['content-type']
+  return await decodeSentBytes(await call.readBody(), expected, { contentType, fieldValidation })
+}
+
+/** Decodes what a patch has made of an object, as strictly as if it had been sent. */
+export async function decodePatched(
+  call: ApiCall,
+  outcome: Record<string, unknown>,
+  expected: GroupVersionKind,
+): Promise<Sent> {
+  const parameter = call.info.query.get('fieldValidation')
+  return await decodeSentBytes(Buffer.from(JSON.stringify(outcome)), expected, {
+    contentType: 'application/json',
+    fieldValidation: fieldValidationOf(parameter, 'PatchOptions'),
+  })
+}
+
+/** The patch in the body of a request, as plain JSON. */
+export async function decodePatch(call: ApiCall): Promise<unknown> {
+  return parseJson(await call.readBody()).value
+}
+
+const deleteOptions: GroupVersionKind = { group: '', version: 'v1', kind: 'DeleteOptions' }
+
+/** The DeleteOptions in the body of a request; empty when there is no body. */
+export async function decodeDeleteOptions(call: ApiCall): Promise<Record<string, unknown>> {
+  const bytes = await call.readBody()
+  if (bytes.length === 0) return {}
+  const { object } = await decodeBody(bytes, call.request.headers['content-type'], {
+    expected: deleteOptions,
+    fieldValidation: 'Ignore',
+  })
+  return object
+}
