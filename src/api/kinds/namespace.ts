@@ -1,6 +1,7 @@
 import type { KubeObject } from '../../core/index.ts'
 import { type FieldProblem, invalidEach, invalidValue } from '../validation/field-problem.ts'
 import { qualifiedNameProblems } from '../validation/label-rules.ts'
+import { unqualifiedProblems } from '../validation/metadata.ts'
 import { nameIsDnsLabel } from '../validation/names.ts'
 import { ageColumn, column, nameColumn } from './columns.ts'
 import { defineKind, mergeParts, statusSubresource } from './define-kind.ts'
@@ -8,7 +9,6 @@ import { ensureFields, fieldsAt, setDefault, textAt, textsAt } from './fields.ts
 
 const nameLabel = 'kubernetes.io/metadata.name'
 const ownFinalizer = 'kubernetes'
-const standardFinalizers = new Set([ownFinalizer, 'orphan', 'foregroundDeletion'])
 
 const phaseOf = (object: KubeObject): string => textAt(fieldsAt(object, 'status'), 'phase')
 
@@ -26,12 +26,10 @@ function prepareCreate(draft: KubeObject): void {
     : [...finalizers, ownFinalizer]
 }
 
-function finalizerProblems(name: string, field: string): FieldProblem[] {
-  const problems = invalidEach(field, name, qualifiedNameProblems(name))
-  if (name.includes('/') || standardFinalizers.has(name)) return problems
-  const detail = 'name is neither a standard finalizer name nor is it fully qualified'
-  return [...problems, invalidValue(field, name, detail)]
-}
+const finalizerProblems = (name: string, field: string): FieldProblem[] => [
+  ...invalidEach(field, name, qualifiedNameProblems(name)),
+  ...unqualifiedProblems(name, field),
+]
 
 function validate(draft: KubeObject): FieldProblem[] {
   const finalizers = textsAt(fieldsAt(draft, 'spec'), 'finalizers')

@@ -7,8 +7,8 @@ import {
   invalidEach,
   invalidValue,
 } from '../validation/field-problem.ts'
+import { asGoStruct } from '../validation/go-format.ts'
 import { quantityProblems } from '../validation/resource-quantities.ts'
-import { canonicalQuantities } from './canonical-quantities.ts'
 import { defineKind, statusSubresource } from './define-kind.ts'
 import {
   ensureFields,
@@ -33,8 +33,6 @@ function alignPodCidrs(spec: Fields): void {
 function applyDefaults(draft: KubeObject): void {
   alignPodCidrs(ensureFields(draft, 'spec'))
   const status = ensureFields(draft, 'status')
-  canonicalQuantities(status, 'capacity')
-  canonicalQuantities(status, 'allocatable')
   if (isUnset(status['allocatable']) && !isUnset(status['capacity'])) {
     status['allocatable'] = { ...fieldsAt(status, 'capacity') }
   }
@@ -70,7 +68,8 @@ function addressProblems(draft: KubeObject): FieldProblem[] {
     const key = `${textAt(address, 'type')}\n${textAt(address, 'address')}`
     const repeated = seen.has(key)
     seen.add(key)
-    return repeated ? [duplicateValue(`status.addresses[${index}]`, address)] : []
+    const shown = asGoStruct(address, { Type: 'type', Address: 'address' })
+    return repeated ? [duplicateValue(`status.addresses[${index}]`, shown)] : []
   })
 }
 

@@ -1,4 +1,4 @@
-import type { KubeObject } from '../../core/index.ts'
+import { type KubeObject, kubeTime } from '../../core/index.ts'
 import { defineKind } from './define-kind.ts'
 import {
   carryOver,
@@ -10,6 +10,7 @@ import {
   recordsAt,
   textAt,
 } from './fields.ts'
+import type { WriteContext } from './kind-definition.ts'
 import { addPriority, addTolerations } from './pod/admission-defaults.ts'
 import { podColumns, podIpOf, podRowConditions } from './pod/pod-columns.ts'
 import { podDefaults } from './pod/pod-defaults.ts'
@@ -20,7 +21,7 @@ import { qosClassOf } from './pod/qos-class.ts'
 const specOf = (object: KubeObject): Fields => fieldsAt(object, 'spec')
 const statusOf = (object: KubeObject): Fields => fieldsAt(object, 'status')
 
-function prepareCreate(draft: KubeObject): void {
+function prepareCreate(draft: KubeObject, { clock }: WriteContext): void {
   const spec = ensureFields(draft, 'spec')
   addTolerations(spec)
   addPriority(spec)
@@ -32,6 +33,8 @@ function prepareCreate(draft: KubeObject): void {
         {
           type: 'PodScheduled',
           status: 'False',
+          lastProbeTime: null,
+          lastTransitionTime: kubeTime(clock.now()),
           reason: 'SchedulingGated',
           message: 'Scheduling is blocked due to non-empty scheduling gates',
         },

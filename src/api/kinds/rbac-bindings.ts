@@ -6,6 +6,7 @@ import {
   notSupported,
   required,
 } from '../validation/field-problem.ts'
+import { asGoStruct } from '../validation/go-format.ts'
 import { nameIsDnsSubdomain, pathSegmentProblems } from '../validation/names.ts'
 import { ageColumn, column, nameColumn, wideColumn } from './columns.ts'
 import { defineKind } from './define-kind.ts'
@@ -67,7 +68,8 @@ function subjectProblems(subject: Fields, namespaced: boolean, field: string): F
 function validateUpdate(draft: KubeObject, stored: KubeObject): FieldProblem[] {
   const [ref, old] = [fieldsAt(draft, 'roleRef'), fieldsAt(stored, 'roleRef')]
   const same = ['apiGroup', 'kind', 'name'].every((part) => textAt(ref, part) === textAt(old, part))
-  return same ? [] : [invalidValue('roleRef', ref, 'cannot change roleRef')]
+  const shown = asGoStruct(ref, { APIGroup: 'apiGroup', Kind: 'kind', Name: 'name' })
+  return same ? [] : [invalidValue('roleRef', shown, 'cannot change roleRef')]
 }
 
 const subjectsOf = (object: KubeObject, kind: string): string =>

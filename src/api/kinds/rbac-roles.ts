@@ -49,9 +49,12 @@ function aggregationProblems(draft: KubeObject): FieldProblem[] {
     const words = 'at least one clusterRoleSelector required if aggregationRule is non-nil'
     return [required(field, words)]
   }
-  return selectors.flatMap((selector, index) =>
-    labelSelectorProblems(selector, `${field}[${index}]`),
-  )
+  return selectors.flatMap((selector, index) => {
+    const at = `${field}[${index}]`
+    const problems = labelSelectorProblems(selector, at)
+    if (problems.length > 0) problems.push(invalidValue(at, null, 'invalid label selector.'))
+    return problems
+  })
 }
 
 // `rules` is on the wire even when there are none.

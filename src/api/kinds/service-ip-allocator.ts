@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { parseCidr } from '../validation/cidr.ts'
+import { formatCidr, parseCidr } from '../validation/cidr.ts'
 import { bitsOf, formatIp, parseIp } from '../validation/ip.ts'
 
 /** Hands out the addresses of one range, each once. */
 export interface IpAllocator {
+  readonly cidr: string
   readonly family: 'IPv4' | 'IPv6'
   /** Any free address; `undefined` when there is none left. */
   allocate(): string | undefined
@@ -29,6 +30,7 @@ function lowBandOf(size: bigint): bigint {
 }
 
 class RangeAllocator implements IpAllocator {
+  readonly cidr: string
   readonly family: 'IPv4' | 'IPv6'
   readonly #bits: 4 | 6
   /** First and last address that may be used. */
@@ -44,6 +46,7 @@ class RangeAllocator implements IpAllocator {
     // The network's own address and, for IPv4, its broadcast address are nobody's.
     const unusable = range.family === 4 ? 2n : 1n
     if (size <= unusable + 1n) throw new TypeError(`${cidr} has no address to give away`)
+    this.cidr = formatCidr(range)
     this.#bits = range.family
     this.family = range.family === 4 ? 'IPv4' : 'IPv6'
     this.#first = range.base + 1n

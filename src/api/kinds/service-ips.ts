@@ -158,7 +158,7 @@ export class ServiceIps {
       const words =
         outcome === 'taken'
           ? 'provided IP is already allocated'
-          : 'the provided network does not match the current range'
+          : `the provided IP (${ip}) is not in the valid range. The range of valid IPs is ${allocator?.cidr}`
       return { words: `failed to allocate IP ${ip}: ${words}` }
     }
     const got = ip || allocator?.allocate()

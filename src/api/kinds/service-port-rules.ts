@@ -91,9 +91,13 @@ export const duplicatePortProblems = (ports: readonly Fields[]): FieldProblem[] 
     ports,
     (port) => `${textAt(port, 'protocol')} ${numberAt(port, 'port')}`,
     (port, index) =>
+      // Kubernetes shows its internal form of the two fields that it compares.
       duplicateValue(`spec.ports[${index}]`, {
-        protocol: port['protocol'],
-        port: port['port'],
-        targetPort: 0,
+        Name: '',
+        Protocol: port['protocol'],
+        AppProtocol: null,
+        Port: port['port'],
+        TargetPort: 0,
+        NodePort: 0,
       }),
   )

@@ -155,7 +155,6 @@ export function validateService(draft: KubeObject): FieldProblem[] {
   const spec = fieldsAt(draft, 'spec')
   const ports = recordsAt(spec, 'ports')
   const distributions = ['PreferClose', 'PreferSameZone', 'PreferSameNode']
-  const isAlias = textAt(spec, 'type') === 'ExternalName'
   return [
     ...(isPresent(spec) ? [] : [required('spec.ports')]),
     ...typeProblems(spec),
@@ -171,7 +170,7 @@ export function validateService(draft: KubeObject): FieldProblem[] {
     ...loadBalancerProblems(spec),
     ...externalPolicyProblems(spec),
     ...healthCheckProblems(spec),
-    ...choiceProblems(spec, 'internalTrafficPolicy', ['Cluster', 'Local'], isAlias),
+    ...choiceProblems(spec, 'internalTrafficPolicy', ['Cluster', 'Local'], true),
     ...choiceProblems(spec, 'trafficDistribution', distributions, true),
   ]
 }

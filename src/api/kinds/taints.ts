@@ -5,9 +5,11 @@ import {
   notSupported,
   required,
 } from '../validation/field-problem.ts'
+import { asGoStruct } from '../validation/go-format.ts'
 import { labelValueProblems, qualifiedNameProblems } from '../validation/label-rules.ts'
 import { type Fields, textAt } from './fields.ts'
 
+const taintNames = { Key: 'key', Value: 'value', Effect: 'effect', TimeAdded: 'timeAdded' }
 const effects = ['NoSchedule', 'PreferNoSchedule', 'NoExecute']
 
 /** Problems of the effect of a taint or of a toleration. */
@@ -39,7 +41,7 @@ export function taintProblems(taints: readonly Fields[], field: string): FieldPr
           {
             type: 'FieldValueDuplicate',
             field: at,
-            badValue: taint,
+            badValue: asGoStruct(taint, taintNames, { timeAdded: null }),
             detail: 'taints must be unique by key and effect pair',
           },
         ]

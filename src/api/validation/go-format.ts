@@ -40,3 +40,19 @@ export function goValue(value: unknown): string {
   if (value === undefined) return 'null'
   return JSON.stringify(value).replace(/[<>&\u2028\u2029]/g, (char) => htmlEscapes[char] ?? char)
 }
+
+/**
+ * A struct as Kubernetes shows it where it prints its internal form: Go's field names, absent text as
+ * empty. `names` maps them to the names that JSON uses.
+ */
+export const asGoStruct = (
+  fields: Readonly<Record<string, unknown>>,
+  names: Readonly<Record<string, string>>,
+  absent: Readonly<Record<string, unknown>> = {},
+): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(names).map(([goName, jsonName]) => [
+      goName,
+      fields[jsonName] ?? (jsonName in absent ? absent[jsonName] : ''),
+    ]),
+  )

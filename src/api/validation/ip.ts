@@ -89,7 +89,7 @@ export const isLoopback = (ip: Ip): boolean =>
 
 /** Problems of an address that traffic is to be sent to. */
 export function endpointIpProblems(text: string, allowLoopback: boolean): string[] {
-  const ip = parseIp(text)
+  const ip = parseIp(text) ?? parseIp(withoutLeadingZeros(text))
   if (!ip) return ['must be a valid IP address']
   const problems: string[] = []
   if (ip.value === 0n) problems.push(`may not be unspecified (${text})`)

@@ -15,6 +15,7 @@ import { nameIsDnsLabel } from './names.ts'
 const maxAnnotationBytes = 256 * 1024
 const orphanFinalizer = 'orphan'
 const foregroundFinalizer = 'foregroundDeletion'
+const standardFinalizers = new Set(['kubernetes', orphanFinalizer, foregroundFinalizer])
 
 /** Problems of labels, as `metadata.labels` and selectors have them. */
 export function labelProblems(
@@ -79,16 +80,23 @@ function ownersProblems(owners: readonly OwnerReference[]): FieldProblem[] {
   return problems
 }
 
+/** Problems of a finalizer whose name belongs to nobody. */
+export function unqualifiedProblems(name: string, field: string): FieldProblem[] {
+  if (name.includes('/') || standardFinalizers.has(name)) return []
+  const detail = 'name is neither a standard finalizer name nor is it fully qualified'
+  return [invalidValue(field, name, detail)]
+}
+
 function finalizerProblems(finalizers: readonly string[]): FieldProblem[] {
   const field = 'metadata.finalizers'
-  const problems = finalizers.flatMap((name) =>
-    invalidEach(field, name, qualifiedNameProblems(name)),
-  )
-  if (finalizers.includes(orphanFinalizer) && finalizers.includes(foregroundFinalizer)) {
-    const detail = `finalizer ${orphanFinalizer} and ${foregroundFinalizer} cannot be both set`
-    problems.push(invalidValue(field, finalizers, detail))
-  }
-  return problems
+  const detail = `finalizer ${orphanFinalizer} and ${foregroundFinalizer} cannot be both set`
+  const excludeEachOther =
+    finalizers.includes(orphanFinalizer) && finalizers.includes(foregroundFinalizer)
+  return [
+    ...finalizers.flatMap((name) => invalidEach(field, name, qualifiedNameProblems(name))),
+    ...(excludeEachOther ? [invalidValue(field, finalizers, detail)] : []),
+    ...finalizers.flatMap((name, index) => unqualifiedProblems(name, `${field}[${index}]`)),
+  ]
 }
 
 function nameProblems(metadata: ObjectMeta, definition: KindDefinition): FieldProblem[] {

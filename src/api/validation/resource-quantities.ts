@@ -1,6 +1,6 @@
 import { type FieldProblem, invalidValue } from './field-problem.ts'
 import { qualifiedNameProblems } from './label-rules.ts'
-import { isWholeQuantity, parseQuantity } from './quantity.ts'
+import { isWhole, quantityNanos } from './quantity.ts'
 
 const integerResources = new Set([
   'pods',
@@ -27,13 +27,12 @@ const comesInWholes = (name: string): boolean =>
 
 /** Problems of one amount of a named resource. */
 export function quantityProblems(name: string, value: unknown, field: string): FieldProblem[] {
-  const isScalar = typeof value === 'string' || typeof value === 'number'
-  const quantity = isScalar ? parseQuantity(value) : undefined
-  if (!quantity) return [invalidValue(field, value, 'must be a valid resource quantity')]
-  const problems =
-    quantity.nanos < 0n
-      ? [invalidValue(field, quantity.canonical, 'must be greater than or equal to 0')]
-      : []
-  if (!comesInWholes(name) || isWholeQuantity(quantity)) return problems
-  return [...problems, invalidValue(field, quantity.canonical, 'must be an integer')]
+  const nanos = quantityNanos(value)
+  if (nanos === undefined) return [invalidValue(field, value, 'must be a valid resource quantity')]
+  return [
+    ...(nanos < 0n ? [invalidValue(field, value, 'must be greater than or equal to 0')] : []),
+    ...(comesInWholes(name) && !isWhole(nanos)
+      ? [invalidValue(field, value, 'must be an integer')]
+      : []),
+  ]
 }

@@ -1,5 +1,4 @@
 import { isRecord } from '../../../core/index.ts'
-import { canonicalQuantities } from '../canonical-quantities.ts'
 import {
   ensureFields,
   type Fields,
@@ -46,8 +45,6 @@ export function fieldRefDefaults(source: Fields): void {
 /** What a container may use at most it also asks for, unless it asks for something else. */
 function resourceDefaults(container: Fields): void {
   const resources = ensureFields(container, 'resources')
-  canonicalQuantities(resources, 'limits')
-  canonicalQuantities(resources, 'requests')
   if (!isRecord(resources['limits'])) return
   resources['requests'] = { ...resources['limits'], ...fieldsAt(resources, 'requests') }
 }

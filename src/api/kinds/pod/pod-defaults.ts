@@ -1,9 +1,7 @@
 import { isRecord, type KubeObject } from '../../../core/index.ts'
-import { canonicalQuantities } from '../canonical-quantities.ts'
 import {
   ensureFields,
   type Fields,
-  fieldsAt,
   flagAt,
   isUnset,
   numberAt,
@@ -43,7 +41,6 @@ function specDefaults(spec: Fields): void {
   setDefault(spec, 'schedulerName', 'default-scheduler')
   if (isUnset(spec['enableServiceLinks'])) spec['enableServiceLinks'] = true
   alignServiceAccount(spec)
-  canonicalQuantities(spec, 'overhead')
 }
 
 /** Fills in Kubernetes' defaults of a pod, in place. */
@@ -59,8 +56,4 @@ export function podDefaults(draft: KubeObject): void {
   for (const volume of recordsAt(spec, 'volumes')) volumeDefaults(volume)
   const status = ensureFields(draft, 'status')
   alignAddresses(status, 'podIP', 'podIPs')
-  if (isRecord(spec['resources'])) {
-    canonicalQuantities(fieldsAt(spec, 'resources'), 'limits')
-    canonicalQuantities(fieldsAt(spec, 'resources'), 'requests')
-  }
 }

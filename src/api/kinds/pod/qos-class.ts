@@ -1,4 +1,4 @@
-import { parseQuantity } from '../../validation/quantity.ts'
+import { quantityNanos } from '../../validation/quantity.ts'
 import { type Fields, fieldsAt, recordsAt } from '../fields.ts'
 
 type Amounts = Map<string, bigint>
@@ -6,12 +6,8 @@ type Amounts = Map<string, bigint>
 function amountsIn(resources: Fields, key: string): Amounts {
   const found: Amounts = new Map()
   for (const name of ['cpu', 'memory']) {
-    const value = fieldsAt(resources, key)[name]
-    const nanos =
-      typeof value === 'string' || typeof value === 'number'
-        ? parseQuantity(value)?.nanos
-        : undefined
-    if (nanos !== undefined && nanos > 0n) found.set(name, nanos)
+    const nanos = quantityNanos(fieldsAt(resources, key)[name]) ?? 0n
+    if (nanos > 0n) found.set(name, nanos)
   }
   return found
 }

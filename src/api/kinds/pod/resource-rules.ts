@@ -6,7 +6,7 @@ import {
   required,
 } from '../../validation/field-problem.ts'
 import { qualifiedNameProblems } from '../../validation/label-rules.ts'
-import { parseQuantity, type Quantity } from '../../validation/quantity.ts'
+import { quantityNanos } from '../../validation/quantity.ts'
 import { isExtendedResource, quantityProblems } from '../../validation/resource-quantities.ts'
 import { type Fields, fieldsAt } from '../fields.ts'
 
@@ -37,29 +37,23 @@ function nameProblems(name: string, field: string): FieldProblem[] {
   ]
 }
 
-const amountOf = (value: unknown): Quantity | undefined =>
-  typeof value === 'string' || typeof value === 'number' ? parseQuantity(value) : undefined
-
 function requestProblems(
   name: string,
-  request: Quantity | undefined,
-  limit: Quantity | undefined,
+  request: unknown,
+  limit: unknown,
   field: string,
 ): FieldProblem[] {
-  if (!request) return []
   const overcommit = canBeOvercommitted(name)
-  if (!limit) {
+  const [asked, most] = [quantityNanos(request), quantityNanos(limit)]
+  if (asked === undefined) return []
+  if (most === undefined) {
     const words = 'Limit must be set for non overcommitable resources'
     return overcommit ? [] : [required(`${field}.limits`, words)]
   }
-  const at = `${field}.requests`
-  if (!overcommit && request.nanos !== limit.nanos) {
-    const words = `must be equal to ${name} limit of ${limit.canonical}`
-    return [invalidValue(at, request.canonical, words)]
-  }
-  if (request.nanos <= limit.nanos) return []
-  const words = `must be less than or equal to ${name} limit of ${limit.canonical}`
-  return [invalidValue(at, request.canonical, words)]
+  const bound = overcommit ? 'less than or equal to' : 'equal to'
+  if (overcommit ? asked <= most : asked === most) return []
+  const words = `must be ${bound} ${name} limit of ${String(limit)}`
+  return [invalidValue(`${field}.requests`, request, words)]
 }
 
 /** Problems of what a container asks for and what it may use at most. */
@@ -78,7 +72,7 @@ export function resourceProblems(container: Fields, field: string): FieldProblem
     ...Object.entries(limits).flatMap(([name, value]) => own('limits', name, value)),
     ...Object.entries(requests).flatMap(([name, value]) => [
       ...own('requests', name, value),
-      ...requestProblems(name, amountOf(value), amountOf(limits[name]), at),
+      ...requestProblems(name, value, limits[name], at),
     ]),
     ...(hasHugePages && !hasCompute ? [forbiddenValue(at, 'HugePages require cpu or memory')] : []),
   ]

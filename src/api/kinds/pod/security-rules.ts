@@ -5,6 +5,7 @@ import {
   notSupported,
   required,
 } from '../../validation/field-problem.ts'
+import { asGoStruct } from '../../validation/go-format.ts'
 import { rangeProblem } from '../../validation/names.ts'
 import { type Fields, fieldsAt, flagAt, numberAt, textAt, textsAt } from '../fields.ts'
 import { descendingPathProblems } from './volume-rules.ts'
@@ -38,12 +39,29 @@ function seccompProblems(context: Fields, field: string): FieldProblem[] {
     : typeProblems
 }
 
+const contextNames = {
+  Capabilities: 'capabilities',
+  Privileged: 'privileged',
+  SELinuxOptions: 'seLinuxOptions',
+  WindowsOptions: 'windowsOptions',
+  RunAsUser: 'runAsUser',
+  RunAsGroup: 'runAsGroup',
+  RunAsNonRoot: 'runAsNonRoot',
+  ReadOnlyRootFilesystem: 'readOnlyRootFilesystem',
+  AllowPrivilegeEscalation: 'allowPrivilegeEscalation',
+  ProcMount: 'procMount',
+  SeccompProfile: 'seccompProfile',
+  AppArmorProfile: 'appArmorProfile',
+}
+const noContext = Object.fromEntries(Object.values(contextNames).map((name) => [name, null]))
+
 /** Problems of the rights of one container. */
 export function containerSecurityProblems(container: Fields, field: string): FieldProblem[] {
   const context = fieldsAt(container, 'securityContext')
   const at = `${field}.securityContext`
   const isContained = context['allowPrivilegeEscalation'] === false
   const added = textsAt(fieldsAt(context, 'capabilities'), 'add')
+  const shown = asGoStruct(context, contextNames, noContext)
   const words = (what: string): string =>
     `cannot set \`allowPrivilegeEscalation\` to false and ${what}`
   return [
@@ -51,10 +69,10 @@ export function containerSecurityProblems(container: Fields, field: string): Fie
     ...idProblems(context['runAsGroup'], `${at}.runAsGroup`),
     ...seccompProblems(context, at),
     ...(isContained && flagAt(context, 'privileged')
-      ? [invalidValue(at, context, words('`privileged` to true'))]
+      ? [invalidValue(at, shown, words('`privileged` to true'))]
       : []),
     ...(isContained && added.includes('CAP_SYS_ADMIN')
-      ? [invalidValue(at, context, words('`capabilities.Add` CAP_SYS_ADMIN'))]
+      ? [invalidValue(at, shown, words('`capabilities.Add` CAP_SYS_ADMIN'))]
       : []),
   ]
 }

@@ -1,5 +1,4 @@
 import { isRecord } from '../../../core/index.ts'
-import { parseQuantity } from '../../validation/quantity.ts'
 import { type Fields, fieldsAt, isUnset, recordsAt, setDefault, textAt } from '../fields.ts'
 import { fieldRefDefaults } from './container-defaults.ts'
 import { imageTag } from './image-tag.ts'
@@ -29,14 +28,11 @@ function projectedDefaults(projected: Fields): void {
 }
 
 function specialDefaults(volume: Fields): void {
-  const { hostPath, image, emptyDir } = volume
+  const { hostPath, image } = volume
   if (isRecord(hostPath)) hostPath['type'] ??= ''
   if (isRecord(image)) {
     const isMoving = imageTag(textAt(image, 'reference')) === 'latest'
     setDefault(image, 'pullPolicy', isMoving ? 'Always' : 'IfNotPresent')
-  }
-  if (isRecord(emptyDir) && typeof emptyDir['sizeLimit'] === 'string') {
-    emptyDir['sizeLimit'] = parseQuantity(emptyDir['sizeLimit'])?.canonical ?? emptyDir['sizeLimit']
   }
   const claim = fieldsAt(fieldsAt(volume, 'ephemeral'), 'volumeClaimTemplate')
   if (isRecord(claim['spec'])) setDefault(claim['spec'], 'volumeMode', 'Filesystem')

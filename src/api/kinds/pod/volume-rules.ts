@@ -9,7 +9,7 @@ import {
   required,
 } from '../../validation/field-problem.ts'
 import { dns1123LabelProblems } from '../../validation/names.ts'
-import { parseQuantity } from '../../validation/quantity.ts'
+import { quantityNanos } from '../../validation/quantity.ts'
 import { type Fields, isUnset, numberAt, recordsAt, textAt } from '../fields.ts'
 
 const modeWords = 'must be a number between 0 and 0777 (octal), both inclusive'
@@ -74,9 +74,7 @@ function hostPathProblems(source: Fields, field: string): FieldProblem[] {
 }
 
 function emptyDirProblems(source: Fields, field: string): FieldProblem[] {
-  const limit = source['sizeLimit']
-  const nanos = typeof limit === 'string' ? parseQuantity(limit)?.nanos : 0n
-  if (nanos === undefined || nanos >= 0n) return []
+  if ((quantityNanos(source['sizeLimit']) ?? 0n) >= 0n) return []
   const words = 'SizeLimit field must be a valid resource quantity'
   return [forbiddenValue(`${field}.sizeLimit`, words)]
 }
@@ -149,8 +147,16 @@ const sourceRules = new Map<string, (source: Fields, field: string) => FieldProb
   ['projected', projectedProblems],
 ])
 
+/** The order in which Kubernetes looks; the first source it finds counts. */
+const sourceOrder =
+  'emptyDir hostPath gitRepo gcePersistentDisk awsElasticBlockStore secret nfs iscsi glusterfs flocker persistentVolumeClaim rbd cinder cephfs quobyte downwardAPI fc flexVolume configMap azureFile vsphereVolume photonPersistentDisk portworxVolume azureDisk storageos projected scaleIO csi ephemeral image'.split(
+    ' ',
+  )
+
 function sourceProblems(volume: Fields, field: string): FieldProblem[] {
-  const sources = Object.keys(volume).filter((key) => key !== 'name' && isRecord(volume[key]))
+  const sources = Object.keys(volume)
+    .filter((key) => key !== 'name' && isRecord(volume[key]))
+    .sort((a, b) => sourceOrder.indexOf(a) - sourceOrder.indexOf(b))
   const [first] = sources
   if (first === undefined) return [required(field, 'must specify a volume type')]
   const rule = sourceRules.get(first)
