@@ -20,7 +20,7 @@ export type ClientCertificateVerifier = (socket: Socket) => VerifiedClientCertif
 export interface RememberingVerifier {
   readonly verify: ClientCertificateVerifier
   /** Verifies open connections anew on their next request; call it when the CAs change. */
-  forget(): void
+  readonly forget: () => void
 }
 
 /**
