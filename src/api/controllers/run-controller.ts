@@ -1,4 +1,4 @@
-import { aborted, type Logger } from '../../core/index.ts'
+import { aborted, type Clock, type Logger } from '../../core/index.ts'
 import type { Controller, ControllerOptions } from './controller.ts'
 import { Follower } from './follow.ts'
 import { type Pauses, WorkQueue } from './work-queue.ts'
@@ -11,10 +11,13 @@ async function reconcileKey(
   controller: Controller,
   queue: WorkQueue,
   key: string,
-  context: { readonly log: Logger; readonly signal: AbortSignal },
+  context: { readonly log: Logger; readonly clock: Clock; readonly signal: AbortSignal },
 ): Promise<void> {
+  const startedAt = context.clock.monotonic()
   try {
     const outcome = await controller.reconcile(key, context.signal)
+    const durationMs = context.clock.monotonic() - startedAt
+    context.log.debug({ key, durationMs }, 'reconciled')
     if (outcome !== undefined && 'again' in outcome) {
       queue.retry(key)
       return
@@ -42,14 +45,15 @@ export async function runController(
   const followers = controller.watches.map(
     (watch) => new Follower(watch, { ...options, log }, (key) => queue.add(key)),
   )
-  const running = followers.map((follower) => follower.run(signal))
+  // A signal each: one signal with a listener for every watch looks like a leak to Node.
+  const running = followers.map((follower) => follower.run(AbortSignal.any([signal])))
   for (const key of controller.firstKeys ?? []) queue.add(key)
 
   const work = async (): Promise<void> => {
     for (;;) {
       const key = await queue.take()
       if (key === undefined) return
-      await reconcileKey(controller, queue, key, { log, signal })
+      await reconcileKey(controller, queue, key, { log, clock: options.clock, signal })
       queue.done(key)
     }
   }

@@ -1,0 +1,154 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { ApiError, type KubeObject, silentLogger, systemClock } from '../../core/index.ts'
+import { FakeClusterView } from '../../testing/fake-cluster-view.ts'
+import { configMap } from '../kinds/index.ts'
+import type { Controller, Outcome } from './controller.ts'
+import { Mirror } from './mirror.ts'
+import { runController } from './run-controller.ts'
+
+const object = (name: string, value = ''): KubeObject => ({
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: { name, namespace: 'n' },
+  data: { value },
+})
+
+/** A controller that notes what it was asked to look at, and what it knew then. */
+class Recorder {
+  readonly seen: string[] = []
+  readonly mirror = new Mirror<unknown>({
+    kind: configMap.kind,
+    project: (each) => each['data'],
+    keysOf: ({ name }) => [name],
+  })
+  readonly controller: Controller
+  #wake = () => {}
+
+  constructor(outcome: (key: string, attempt: number) => Outcome = () => undefined) {
+    const attempts = new Map<string, number>()
+    this.controller = {
+      name: 'recorder',
+      watches: [this.mirror],
+      pauses: { firstMs: 1, longestMs: 4 },
+      reconcile: async (key) => {
+        const attempt = (attempts.get(key) ?? 0) + 1
+        attempts.set(key, attempt)
+        this.seen.push(`${key} ${JSON.stringify(this.mirror.get('n', key) ?? 'gone')}`)
+        this.#wake()
+        return outcome(key, attempt)
+      },
+    }
+  }
+
+  until(entry: string): Promise<void> {
+    return this.untilTrue(() => this.seen.includes(entry))
+  }
+
+  async untilTrue(isRight: () => boolean): Promise<void> {
+    while (!isRight()) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve
+      })
+    }
+  }
+}
+
+/** Returns what stops it again. */
+function start(view: FakeClusterView, recorder: Recorder): () => Promise<void> {
+  const abort = new AbortController()
+  const running = runController(
+    recorder.controller,
+    { view, log: silentLogger, clock: systemClock },
+    abort.signal,
+  )
+  const stop = async () => {
+    abort.abort()
+    await running
+  }
+  onTestFinished(stop)
+  return stop
+}
+
+const has = (name: string, value = '') => `${name} ${JSON.stringify({ value })}`
+
+test('every object is looked at once at the start and again when it changes or goes', async () => {
+  const view = new FakeClusterView({ objects: [object('a'), object('b')] })
+  const recorder = new Recorder()
+  start(view, recorder)
+  await recorder.until(has('b'))
+  view.put(object('a', '2'))
+  await recorder.until(has('a', '2'))
+  await view.write('delete', object('b'), {}, AbortSignal.timeout(1_000))
+  await recorder.until('b "gone"')
+  expect(recorder.seen).toEqual([has('a'), has('b'), has('a', '2'), 'b "gone"'])
+})
+
+test('a change of what does not matter goes unnoticed', async () => {
+  const view = new FakeClusterView({ objects: [object('a')] })
+  const recorder = new Recorder()
+  start(view, recorder)
+  await recorder.until(has('a'))
+  const labelled = object('a')
+  labelled.metadata.labels = { x: 'y' }
+  view.put(labelled)
+  view.put(object('b'))
+  await recorder.until(has('b'))
+  expect(recorder.seen).toEqual([has('a'), has('b')])
+})
+
+test('a key whose work fails is tried again', async () => {
+  const view = new FakeClusterView({ objects: [object('a')] })
+  const recorder = new Recorder((_key, attempt) => {
+    if (attempt < 3) throw new Error('not yet')
+    return undefined
+  })
+  start(view, recorder)
+  await recorder.untilTrue(() => recorder.seen.length === 3)
+  expect(recorder.seen).toEqual([has('a'), has('a'), has('a')])
+})
+
+test('changes during a lost watch are not missed', async () => {
+  const view = new FakeClusterView({ objects: [object('a')] })
+  const recorder = new Recorder()
+  start(view, recorder)
+  await recorder.until(has('a'))
+  view.cutWatches(new Error('connection reset'))
+  view.put(object('a', '2'))
+  await recorder.until(has('a', '2'))
+  expect(recorder.seen).toEqual([has('a'), has('a', '2')])
+})
+
+test('when history is gone everything is listed again, and what vanished is noticed', async () => {
+  const view = new FakeClusterView({ objects: [object('a'), object('b')] })
+  const recorder = new Recorder()
+  start(view, recorder)
+  await recorder.until(has('b'))
+  view.cutWatches(new ApiError('Expired', 'too old resource version'))
+  await view.write('delete', object('a'), {}, AbortSignal.timeout(1_000))
+  view.put(object('c'))
+  view.compact()
+  await recorder.until('a "gone"')
+  await recorder.until(has('c'))
+  expect(recorder.seen.toSorted()).toEqual([has('a'), 'a "gone"', has('b'), has('c')].toSorted())
+})
+
+test('a cluster that cannot be reached at the start is waited for', async () => {
+  const view = new FakeClusterView({ objects: [object('a')] })
+  view.fail(new Error('connection refused'))
+  const recorder = new Recorder()
+  start(view, recorder)
+  view.fail(undefined)
+  await recorder.until(has('a'))
+  expect(recorder.seen).toEqual([has('a')])
+})
+
+test('a stopped controller leaves no watch open', async () => {
+  const view = new FakeClusterView({ objects: [object('a')] })
+  const recorder = new Recorder()
+  const stop = start(view, recorder)
+  await recorder.until(has('a'))
+  await stop()
+  view.put(object('b'))
+  expect(view.openWatches).toBe(0)
+  expect(recorder.seen).toEqual([has('a')])
+})
