@@ -2,12 +2,18 @@ import type { Command } from '../command.ts'
 import { serveCommand } from './serve.ts'
 import { storeBackupCommand, storeCheckCommand, storeRestoreCommand } from './store.ts'
 import { upCommand } from './up.ts'
+import { userCreateCommand } from './user-create.ts'
+import { userListCommand } from './user-list.ts'
+import { userRevokeCommand } from './user-revoke.ts'
 import { versionCommand } from './version.ts'
 
 /** Every command, in the order in which help lists them. */
 export const commands: readonly Command[] = [
   upCommand,
   serveCommand,
+  userCreateCommand,
+  userListCommand,
+  userRevokeCommand,
   storeCheckCommand,
   storeBackupCommand,
   storeRestoreCommand,

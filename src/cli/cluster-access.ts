@@ -1,0 +1,42 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createKubeClient, RemoteClusterView, transportFromKubeconfig } from '../client/index.ts'
+import { type ClusterView, CommandFailed, systemErrorCode } from '../core/index.ts'
+import { parseKubeconfig } from '../kubeconfig/index.ts'
+
+/** The cluster of a data directory, through its running server. */
+export interface ClusterAccess {
+  readonly view: ClusterView
+  /** The URL that the administrator's kubeconfig names. */
+  readonly server: string
+}
+
+async function readAdminKubeconfig(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (cause) {
+    const code = systemErrorCode(cause)
+    throw new CommandFailed(
+      'NO_CLUSTER',
+      code === 'ENOENT'
+        ? `there is no cluster in ${join(path, '..')}`
+        : `cannot read ${path}: ${code}`,
+      { hint: 'start one with `sallyport up`, or name its directory with --data-dir', cause },
+    )
+  }
+}
+
+/** Opens the cluster of a data directory as its administrator. */
+export async function openClusterAccess(dataDirectory: string): Promise<ClusterAccess> {
+  const path = join(dataDirectory, 'admin.kubeconfig')
+  const config = await parseKubeconfig(await readAdminKubeconfig(path), path)
+  const context = config.contexts.get(config.currentContext ?? '')
+  const cluster = config.clusters.get(context?.cluster ?? '')
+  const user = config.users.get(context?.user ?? '')
+  if (!cluster || !user)
+    throw new CommandFailed('KUBECONFIG_INVALID', `${path} names no cluster and user`, {
+      hint: 'remove it; the next start of the server writes it again',
+    })
+  const client = createKubeClient({ transport: await transportFromKubeconfig({ cluster, user }) })
+  return { view: new RemoteClusterView(client), server: cluster.server }
+}

@@ -1,0 +1,77 @@
+import {
+  ApiError,
+  type ClusterView,
+  isRecord,
+  type Kind,
+  type KubeObject,
+} from '../../core/index.ts'
+
+/** A client certificate that was issued to a person. */
+export interface UserRecord {
+  readonly name: string
+  readonly groups: readonly string[]
+  /** Upper-case hexadecimal. */
+  readonly serial: string
+  /** RFC 3339. */
+  readonly issued: string
+  readonly expires: string
+}
+
+const configMap: Kind = {
+  group: '',
+  version: 'v1',
+  kind: 'ConfigMap',
+  resource: 'configmaps',
+  namespaced: true,
+}
+const key = { namespace: 'kube-system', name: 'sallyport-users' } as const
+const maxAttempts = 10
+
+function recordOf(serial: string, text: unknown): UserRecord | undefined {
+  if (typeof text !== 'string') return undefined
+  const value: unknown = JSON.parse(text)
+  if (!isRecord(value)) return undefined
+  const { name, groups, issued, expires } = value
+  if (typeof name !== 'string' || typeof issued !== 'string' || typeof expires !== 'string')
+    return undefined
+  const named = Array.isArray(groups) ? groups.filter((group) => typeof group === 'string') : []
+  return { name, groups: named, serial, issued, expires }
+}
+
+const dataOf = (list: KubeObject | undefined): Record<string, unknown> =>
+  isRecord(list?.['data']) ? list['data'] : {}
+
+/** Every certificate that was issued to a person, the newest last. */
+export async function listUserRecords(
+  view: ClusterView,
+  signal: AbortSignal,
+): Promise<UserRecord[]> {
+  const list = await view.get(configMap, key, signal)
+  return Object.entries(dataOf(list))
+    .flatMap(([serial, text]) => recordOf(serial, text) ?? [])
+    .sort((a, b) => a.issued.localeCompare(b.issued))
+}
+
+/** Notes that a certificate was issued, whoever else is writing the list. */
+export async function addUserRecord(
+  view: ClusterView,
+  { serial, ...facts }: UserRecord,
+  signal: AbortSignal,
+): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    const present = await view.get(configMap, key, signal)
+    const data = { ...dataOf(present), [serial]: JSON.stringify(facts) }
+    const wanted: KubeObject = present
+      ? { ...present, data }
+      : { kind: 'ConfigMap', apiVersion: 'v1', metadata: { ...key }, data }
+    try {
+      await view.write(present ? 'update' : 'create', wanted, {}, signal)
+      return
+    } catch (error) {
+      const raced =
+        error instanceof ApiError &&
+        (error.reason === 'Conflict' || error.reason === 'AlreadyExists')
+      if (!raced || attempt === maxAttempts) throw error
+    }
+  }
+}
