@@ -9,18 +9,22 @@ export async function* readLines(
 ): AsyncGenerator<Buffer> {
   let parts: Buffer[] = []
   let size = 0
+  const add = (part: Buffer): void => {
+    parts.push(part)
+    size += part.length
+    if (size > maxBytes) throw new AnswerInvalid(`an event is larger than ${maxBytes} bytes`)
+  }
   for await (const chunk of source) {
     const bytes: Buffer = Buffer.isBuffer(chunk) ? chunk : Buffer.from(String(chunk))
     let start = 0
     for (let end = bytes.indexOf(newline); end >= 0; end = bytes.indexOf(newline, start)) {
-      yield Buffer.concat([...parts, bytes.subarray(start, end)])
+      add(bytes.subarray(start, end))
+      yield Buffer.concat(parts, size)
       start = end + 1
       parts = []
       size = 0
     }
-    parts.push(bytes.subarray(start))
-    size += bytes.length - start
-    if (size > maxBytes) throw new AnswerInvalid(`an event is larger than ${maxBytes} bytes`)
+    add(bytes.subarray(start))
   }
   if (size > 0) throw new ConnectionFailed('a watch ended in the middle of an event')
 }
