@@ -1,5 +1,5 @@
 import type { StoredRecord } from './contract.ts'
-import { countUpTo, keyAt, type Run, sliceRun } from './run-slices.ts'
+import { countUpTo, keyAt, positionIn, type Run, sliceRun } from './run-slices.ts'
 
 /** What keys hold instead of what the runs say; `undefined` = the key is not there. */
 export type Changes = ReadonlyMap<string, StoredRecord | undefined>
@@ -42,10 +42,26 @@ export function takeRecords(
   return { runs: taken, remaining }
 }
 
+/** `run` with what `keys` held instead. */
 function merged(run: Run, keys: readonly string[], changes: Changes): Run {
-  const set = keys.map((key) => changes.get(key)).filter((record) => record !== undefined)
-  const kept = run.filter((record) => !changes.has(record.key))
-  return [...kept, ...set].sort((a, b) => (a.key < b.key ? -1 : 1))
+  const result: StoredRecord[] = []
+  let replaced = 0
+  for (const record of run) {
+    if (!changes.has(record.key)) {
+      result.push(record)
+      continue
+    }
+    replaced++
+    const held = changes.get(record.key)
+    if (held) result.push(held)
+  }
+  // Most changes are to keys that are still there; only the others need to be put into order.
+  if (replaced === keys.length) return result
+  for (const key of keys) {
+    const held = changes.get(key)
+    if (held && run[positionIn(run, key)]?.key !== key) result.push(held)
+  }
+  return result.sort((a, b) => (a.key < b.key ? -1 : 1))
 }
 
 const nonEmpty = (runs: readonly Run[]): Run[] => runs.filter((run) => run.length > 0)

@@ -25,6 +25,7 @@ export class BatchReader {
   readonly #windowBytes: number
   #window: Buffer = Buffer.alloc(0)
   #windowStart = 0
+  #fileSize: number | undefined
 
   /** What is read stays in memory by windows of `windowBytes`, or of one batch if that is larger. */
   constructor(file: OpenFile, header: FileHeader, windowBytes: number) {
@@ -66,6 +67,7 @@ export class BatchReader {
   /** Reads afresh from now on: somebody else may have written to the file. */
   forgetWindow(): void {
     this.#window = Buffer.alloc(0)
+    this.#fileSize = undefined
   }
 
   #hasHeader(bytes: Buffer, start: number): boolean {
@@ -79,8 +81,9 @@ export class BatchReader {
   async #bytes(offset: number, length: number): Promise<Buffer> {
     const at = offset - this.#windowStart
     if (at >= 0 && at + length <= this.#window.length) return this.#window.subarray(at, at + length)
-    const size = await this.#file.size()
-    const wanted = Math.min(Math.max(length, this.#windowBytes), Math.max(0, size - offset))
+    this.#fileSize ??= await this.#file.size()
+    const left = Math.max(0, this.#fileSize - offset)
+    const wanted = Math.min(Math.max(length, this.#windowBytes), left)
     // Never reused: records keep parts of it.
     const window = Buffer.allocUnsafeSlow(wanted)
     this.#window = window.subarray(0, await this.#file.read(window, offset))

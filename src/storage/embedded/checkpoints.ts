@@ -18,28 +18,34 @@ export interface CheckpointParts {
   readonly mirror: Mirror
   readonly clock: Clock
   readonly log: Logger
-  /** A journal smaller than this is left alone. */
-  readonly minBytes: number
+  readonly isWorthwhile: CheckpointRule
 }
+
+/** Whether to replace a journal of so many bytes by the so many that are still needed of it. */
+export type CheckpointRule = (journalBytes: number, heldBytes: number) => boolean
+
+const minJournalBytes = 32 * 1024 ** 2
+
+/** A small journal is read fast enough; a larger one may be as much again as what it is good for. */
+export const defaultCheckpointRule: CheckpointRule = (journalBytes, heldBytes) =>
+  journalBytes > Math.max(minJournalBytes, heldBytes)
 
 /** Replaces the journal's past by what is still needed of it, while commits go on. */
 export class Checkpoints {
   readonly #parts: CheckpointParts
   readonly #closing = new AbortController()
   #running: Promise<void> | undefined
-  /** The journal's size at which the next one may be tried. */
-  #notBeforeBytes: number
+  /** After a failure: the journal's size before which it is not tried again. */
+  #notBeforeBytes = 0
 
   constructor(parts: CheckpointParts) {
     this.#parts = parts
-    this.#notBeforeBytes = parts.minBytes
   }
 
-  /** Whether most of the journal is of no use any more. */
   get due(): boolean {
-    const { journal, mirror } = this.#parts
-    const { bytes } = journal
-    return !this.#running && bytes > this.#notBeforeBytes && bytes > mirror.heldBytes
+    const { journal, mirror, isWorthwhile } = this.#parts
+    if (this.#running || journal.bytes < this.#notBeforeBytes) return false
+    return isWorthwhile(journal.bytes, mirror.heldBytes)
   }
 
   /** Begins one in the background. To be called between two commits, right after a rotation. */
@@ -49,9 +55,9 @@ export class Checkpoints {
     })
   }
 
-  /** After a failure: not again before the journal has grown. */
+  /** After a failure: not again before the journal has grown by a quarter. */
   postpone(): void {
-    this.#notBeforeBytes = this.#parts.journal.bytes + this.#parts.minBytes
+    this.#notBeforeBytes = this.#parts.journal.bytes * 1.25
   }
 
   async close(): Promise<void> {
@@ -66,7 +72,7 @@ export class Checkpoints {
     try {
       await this.#replaceEarlier(journal.sequence)
       journal.forget(covered)
-      this.#notBeforeBytes = this.#parts.minBytes
+      this.#notBeforeBytes = 0
       const durationMs = Math.round(clock.monotonic() - started)
       log.debug({ revision: mirror.revision, durationMs }, 'checkpoint written')
     } catch (err) {

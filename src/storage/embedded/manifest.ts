@@ -63,13 +63,13 @@ function encodeManifest(manifest: Manifest): Buffer {
     checkpoint: manifest.checkpoint ?? null,
     segments: manifest.segments,
   })
-  return Buffer.from(`${line}\n${checksumLine(line)}\n`)
+  return Buffer.from(withChecksum(line))
 }
 
 async function readFields(files: FileOps, path: string): Promise<Record<string, unknown>> {
   const text = (await readWholeFile(files, path)).toString('utf8')
-  const [line = '', checksum] = text.split('\n')
-  if (checksum !== checksumLine(line)) {
+  const [line = ''] = text.split('\n')
+  if (text !== withChecksum(line)) {
     throw structuralDamage(path, 0, 'this is no manifest of ours, or it fails its checksum')
   }
   const fields: unknown = JSON.parse(line)
@@ -77,6 +77,7 @@ async function readFields(files: FileOps, path: string): Promise<Record<string, 
   throw structuralDamage(path, 0, 'this is not the manifest of a Sallyport store')
 }
 
-const checksumLine = (line: string): string => `crc32 ${crc32(line).toString(16).padStart(8, '0')}`
+const withChecksum = (line: string): string =>
+  `${line}\ncrc32 ${crc32(line).toString(16).padStart(8, '0')}\n`
 
 const isSequence = (value: unknown): value is number => Number.isSafeInteger(value)

@@ -1,6 +1,6 @@
 import { type Clock, type Logger, SallyportError } from '../../core/index.ts'
 import { defaultHistoryLimits, type HistoryLimits } from '../history.ts'
-import { Checkpoints } from './checkpoints.ts'
+import { type CheckpointRule, Checkpoints, defaultCheckpointRule } from './checkpoints.ts'
 import { writeFailure } from './damage.ts'
 import { Durability } from './durability.ts'
 import { EmbeddedStore } from './embedded-store.ts'
@@ -22,18 +22,21 @@ export interface EmbeddedStoreOptions {
   readonly clock: Clock
   readonly log: Logger
   readonly history?: HistoryLimits
-  /** The journal is rewritten when it is larger than this and mostly of no use any more. */
-  readonly checkpointBytes?: number
 }
 
 /** What only tests replace. */
 export interface EmbeddedStoreSystem {
   readonly files: FileOps
   readonly upgrades: ReadonlyMap<number, UpgradeStep>
+  readonly checkpointRule: CheckpointRule
 }
 
-const defaultCheckpointBytes = 32 * 1024 ** 2
-const realSystem: EmbeddedStoreSystem = { files: nodeFiles, upgrades: upgradeSteps }
+/** What a store is opened with outside of tests. */
+export const realSystem: EmbeddedStoreSystem = {
+  files: nodeFiles,
+  upgrades: upgradeSteps,
+  checkpointRule: defaultCheckpointRule,
+}
 
 /**
  * Opens the store in a directory, or makes one if that is empty or not there. Whoever opens it must
@@ -49,7 +52,7 @@ export async function openEmbeddedStore(
     await prepareDirectory(system.files, directory)
     const { from } = await upgradeStore(system.files, directory, system.upgrades)
     const content = await readContent(options, system.files)
-    const store = await openForWriting(options, system.files, content)
+    const store = await openForWriting(options, system, content)
     const durationMs = Math.round(clock.monotonic() - started)
     log.info({ directory, revision: store.revision, version: from, durationMs }, 'store opened')
     return store
@@ -74,10 +77,10 @@ function readContent(options: EmbeddedStoreOptions, files: FileOps): Promise<Sto
 
 async function openForWriting(
   options: EmbeddedStoreOptions,
-  files: FileOps,
+  { files, checkpointRule }: EmbeddedStoreSystem,
   content: StoreContent,
 ): Promise<EmbeddedStore> {
-  const { directory, clock, log, checkpointBytes = defaultCheckpointBytes } = options
+  const { directory, clock, log } = options
   const { mirror, manifest: known, active } = content
   await repairTail(files, content, log)
   const needed = new Set(known.segments.map(segmentName))
@@ -89,6 +92,6 @@ async function openForWriting(
   const manifest = new ManifestKeeper(files, directory, known)
   const parts = { files, directory, manifest, marker, mirror, clock, log }
   const journal = new Journal(segment, content.journalBytes - segment.end, parts)
-  const checkpoints = new Checkpoints({ ...parts, journal, minBytes: checkpointBytes })
+  const checkpoints = new Checkpoints({ ...parts, journal, isWorthwhile: checkpointRule })
   return new EmbeddedStore(mirror, new Durability({ directory, mirror, journal, checkpoints, log }))
 }

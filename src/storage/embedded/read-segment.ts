@@ -23,6 +23,7 @@ export interface SegmentReading {
   syncedOffset(): Promise<number>
 }
 
+/** Also the unit of memory: one record that is still held keeps as much. */
 const windowBytes = 1024 ** 2
 
 /**

@@ -1,7 +1,6 @@
 import { join } from 'node:path'
 import type { StoreEvent } from '../contract.ts'
 import type { HistoryLimits } from '../history.ts'
-import { leanValue } from '../lean-value.ts'
 import { firstRevision, Mirror } from '../mirror.ts'
 import { structuralDamage } from './damage.ts'
 import type { DataFile } from './data-file.ts'
@@ -124,7 +123,7 @@ function eventOf(framed: FramedRecord, mirror: Mirror, maker: RecordMaker): Stor
     return { type: 'delete', record: { key, value: previous.value, revision }, previous }
   }
   if (framed.kind !== recordKinds.put) return undefined
-  const record = maker.make({ ...framed, value: leanValue(framed.value) }, revision)
+  const record = maker.make(framed, revision)
   return previous ? { type: 'put', record, previous } : { type: 'put', record }
 }
 
