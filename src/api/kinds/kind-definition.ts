@@ -50,6 +50,8 @@ export interface KindDefinition {
   readonly singular: string
   readonly shortNames: readonly string[]
   readonly categories: readonly string[]
+  /** What may be done with the kind itself; every verb unless given. */
+  readonly verbs?: readonly string[]
   readonly subresources: readonly Subresource[]
   /** Problems of `metadata.name`, without their field path. `prefix` is true for a generateName. */
   readonly nameProblems: (name: string, prefix: boolean) => string[]

@@ -50,6 +50,8 @@ function validateStatus(draft: KubeObject): FieldProblem[] {
 export const namespace = defineKind({
   kind: { group: '', version: 'v1', kind: 'Namespace', resource: 'namespaces', namespaced: false },
   shortNames: ['ns'],
+  // Nobody deletes every namespace at once.
+  verbs: ['create', 'delete', 'get', 'list', 'patch', 'update', 'watch'],
   subresources: [
     statusSubresource({ validate: validateStatus }),
     {
