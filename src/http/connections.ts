@@ -7,8 +7,8 @@ import { aborted } from '../core/index.ts'
 export class Connections {
   readonly #raw = new Set<Socket>()
   readonly #sessions = new Set<ServerHttp2Session>()
-  /** HTTP/1.1 connections and the number of their unfinished requests; upgraded ones count as one. */
-  readonly #http1 = new Map<Socket, number>()
+  /** HTTP/1.1 connections with what is going on in them; nothing means that they are idle. */
+  readonly #http1 = new Map<Socket, Set<ServerResponse | 'upgrade'>>()
   readonly #empty: (() => void)[] = []
   #draining = false
 
@@ -32,7 +32,7 @@ export class Connections {
       socket.destroy()
       return
     }
-    this.#http1.set(socket, 0)
+    this.#http1.set(socket, new Set())
     socket.once('close', () => this.#http1.delete(socket))
   }
 
@@ -47,37 +47,35 @@ export class Connections {
   began(request: IncomingMessage, response: ServerResponse): void {
     if (request.httpVersionMajor !== 1) return
     const { socket } = request
-    this.#add(socket, 1)
+    this.#http1.get(socket)?.add(response)
     if (this.#draining) response.shouldKeepAlive = false
     response.once('close', () => {
-      this.#add(socket, -1)
+      this.#http1.get(socket)?.delete(response)
       if (this.#draining) this.#endIfIdle(socket)
     })
   }
 
   /** Takes note of a connection that now speaks another protocol; it lasts until it is closed. */
   upgraded(socket: Socket): void {
-    this.#add(socket, 1)
+    this.#http1.get(socket)?.add('upgrade')
   }
 
   /** Closes what is idle, lets the rest finish, and cuts it when `deadline` aborts. */
   async drain(deadline: AbortSignal): Promise<void> {
     this.#draining = true
     for (const session of this.#sessions) session.close()
-    for (const socket of this.#http1.keys()) this.#endIfIdle(socket)
+    for (const [socket, work] of this.#http1) {
+      for (const item of work) if (item !== 'upgrade') item.shouldKeepAlive = false
+      this.#endIfIdle(socket)
+    }
     await Promise.race([this.#closed(), aborted(deadline)])
     for (const session of this.#sessions) session.destroy()
     for (const socket of this.#raw) socket.destroy()
     await this.#closed()
   }
 
-  #add(socket: Socket, count: number): void {
-    const before = this.#http1.get(socket)
-    if (before !== undefined) this.#http1.set(socket, before + count)
-  }
-
   #endIfIdle(socket: Socket): void {
-    if (this.#http1.get(socket) === 0) socket.destroySoon()
+    if (this.#http1.get(socket)?.size === 0) socket.destroySoon()
   }
 
   async #closed(): Promise<void> {

@@ -74,8 +74,9 @@ function collect(request: IncomingMessage, limits: BodyLimits): Promise<Buffer> 
       if (size > maxBytes) settle(tooLarge(maxBytes))
       else chunks.push(chunk)
     }
-    const onEnd = (): void => settle()
-    const onClose = (): void => settle(new ClientGone('the client closed the connection'))
+    const onClose = (): void => settle(new ClientGone('the client went away during its request'))
+    // A stream of HTTP/2 that the client resets ends like a complete one: half a body, then `end`.
+    const onEnd = (): void => (request.aborted ? onClose() : settle())
     const onAbort = (): void =>
       settle(new ApiError('ServiceUnavailable', 'the server is shutting down'))
     const timer = setTimeout(() => settle(tooSlow(timeoutMs)), timeoutMs)

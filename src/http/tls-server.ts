@@ -138,6 +138,11 @@ export class TlsServer {
 
   #serve(request: IncomingMessage, response: ServerResponse): void {
     this.#connections.began(request, response)
+    // HTTP/1.1 has been refused by the parser; a client of HTTP/2 may ignore our settings for a while.
+    if (request.httpVersionMajor === 2 && sizeOf(request) > this.#limits.maxHeaderBytes) {
+      response.writeHead(431).end()
+      return
+    }
     response.once('finish', () => discardUnreadBody(request, response, this.#limits.lingerMs))
     try {
       this.#options.onRequest(request, response)
@@ -159,6 +164,12 @@ export class TlsServer {
       if (streams === 0) session.close()
     })
   }
+}
+
+function sizeOf({ rawHeaders }: IncomingMessage): number {
+  let size = 0
+  for (const text of rawHeaders) size += text.length
+  return size
 }
 
 /** A TLS server that does not listen yet. */
