@@ -1,4 +1,5 @@
 export * from './controllers/index.ts'
+export * from './documents/index.ts'
 export { kindDefinitions } from './kinds/index.ts'
 export type { KindDefinition } from './kinds/kind-definition.ts'
 export { openRegistry, type RegistryParts } from './open-registry.ts'

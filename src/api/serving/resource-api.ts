@@ -148,6 +148,8 @@ function verbFor({ definition }: ServedResource, info: RequestInfo): Verb {
     throw notServed()
   if (info.subresource === '') {
     if (info.verb === 'create' && info.name !== '') throw notAllowed()
+    // Too much to do at once; Kubernetes has no such verb for them either.
+    if (info.verb === 'deletecollection' && info.resource === 'namespaces') throw notAllowed()
     return verb
   }
   const subresource = definition.subresources.find(({ name }) => name === info.subresource)

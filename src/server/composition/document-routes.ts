@@ -1,6 +1,31 @@
-import type { PathRoute } from '../routes.ts'
+import { ApiDocuments, kindDefinitions, reviewResources } from '../../api/index.ts'
+import type { RouteHandler } from '../pipeline-parts.ts'
+import { nothingHere, type PathRoute } from '../routes.ts'
+
+const header = (value: string | readonly string[] | undefined): string | undefined =>
+  typeof value === 'string' ? value : value?.join(',')
 
 /** API discovery and OpenAPI. */
-export function documentRoutes(): PathRoute[] {
-  return []
+export function documentRoutes(server: {
+  readonly address: string
+  readonly version: string
+}): PathRoute[] {
+  const documents = new ApiDocuments({ kinds: kindDefinitions, reviews: reviewResources }, server)
+  const handle: RouteHandler = ({ request, info }, response) => {
+    const { headers } = request
+    const answer = documents.answer({
+      path: info.path,
+      query: info.query,
+      accept: headers.accept,
+      acceptEncoding: header(headers['accept-encoding']),
+      ifNoneMatch: headers['if-none-match'],
+    })
+    if (!answer) throw nothingHere()
+    response.writeHead(answer.status, { ...answer.headers, 'Content-Length': answer.body.length })
+    response.end(answer.body)
+  }
+  return documents.paths.flatMap((path) => [
+    { path, handle },
+    { path: `${path}/`, handle, listed: false },
+  ])
 }

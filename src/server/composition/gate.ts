@@ -29,6 +29,7 @@ import type { DataDirectory } from './data-directory.ts'
 import type { Identity } from './identity.ts'
 import type { LocalCluster } from './open-cluster.ts'
 import { createPaths, isServed } from './path-routes.ts'
+import { advertiseAddress, hostAndPort } from './serving-names.ts'
 
 /** What stands between the network and the registry. */
 export interface GateParts {
@@ -170,7 +171,9 @@ export async function openGate(parts: GateParts): Promise<Gate> {
   const metrics = new RequestMetrics(registry, { clock, isServed })
   const draining = new AbortController()
   const readiness = { ready: false, draining: draining.signal }
-  const paths = createPaths({ ...parts, registry, readiness })
+  let port = options.securePort
+  const address = () => hostAndPort(advertiseAddress(options), port)
+  const paths = createPaths({ ...parts, registry, readiness, address })
   const pipeline = createPipeline(pipelineParts(parts, { audit, fairness, metrics, paths }))
   const connections = new ConnectionGate({
     total: options.maxConnections,
@@ -181,7 +184,7 @@ export async function openGate(parts: GateParts): Promise<Gate> {
   const stopLoopMetrics = addEventLoopMetrics(registry)
   const server = tlsServer(parts, pipeline, connections)
   const addresses = options.bindAddress.map((host) => ({ host, optional: host.includes(':') }))
-  const port = await server.listen(addresses, options.securePort)
+  port = await server.listen(addresses, options.securePort)
   return {
     port,
     ready: () => {

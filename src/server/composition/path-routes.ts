@@ -13,6 +13,8 @@ export interface PathParts {
   readonly registry: MetricsRegistry
   readonly readiness: { readonly ready: boolean; readonly draining: AbortSignal }
   readonly log: Logger
+  /** `host:port` that members of the cluster use. */
+  readonly address: () => string
   readonly routes?: readonly PathRoute[]
 }
 
@@ -38,8 +40,15 @@ function startupCheck(readiness: PathParts['readiness']): HealthCheck {
 /** Everything that is no resource: discovery, health, metrics, version. */
 export function createPaths(parts: PathParts): RouteHandler {
   const { version, registry, readiness, log, routes = [] } = parts
+  const server = {
+    version: version.gitVersion,
+    // Known only once the port is open, and asked for only then.
+    get address() {
+      return parts.address()
+    },
+  }
   return createPathRoutes([
-    ...documentRoutes(),
+    ...documentRoutes(server),
     ...healthRoutes({
       livez: [ping],
       readyz: [ping, startupCheck(readiness), shutdownCheck(readiness.draining)],

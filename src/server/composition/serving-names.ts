@@ -48,8 +48,11 @@ export function servingNames(options: ServerOptions, serviceAddress: string): st
 }
 
 /** The URL for a host and port, with IPv6 in brackets. */
-export const urlOf = (host: string, port: number): string =>
-  `https://${isIP(host) === 6 ? `[${host}]` : host}:${port}`
+export const urlOf = (host: string, port: number): string => `https://${hostAndPort(host, port)}`
+
+/** `host:port`, with IPv6 in brackets. */
+export const hostAndPort = (host: string, port: number): string =>
+  `${isIP(host) === 6 ? `[${host}]` : host}:${port}`
 
 /** The first address of the service range, which is that of the API itself. */
 export function firstServiceAddress(cidr: string): string {
