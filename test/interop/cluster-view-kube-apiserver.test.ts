@@ -10,6 +10,7 @@ import { describe } from 'vitest'
 import {
   createKubeClient,
   RemoteClusterView,
+  resolveContext,
   transportFromKubeconfig,
 } from '../../src/client/index.ts'
 import { parseKubeconfig } from '../../src/kubeconfig/index.ts'
@@ -85,10 +86,7 @@ async function open(): Promise<ClusterViewFixture> {
   await server.start()
   const config = await parseKubeconfig(await readFile(server.kubeconfig, 'utf8'), server.kubeconfig)
   visitorToken = config.users.get('visitor')?.token?.reveal() ?? ''
-  const transport = await transportFromKubeconfig({
-    cluster: config.clusters.get('peer')!,
-    user: config.users.get('admin-cert')!,
-  })
+  const transport = await transportFromKubeconfig(resolveContext(config, 'admin-cert'))
   return {
     view: new RemoteClusterView(createKubeClient({ transport })),
     async close() {

@@ -1,0 +1,114 @@
+import { once } from 'node:events'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, expect, test, vi } from 'vitest'
+import {
+  ConnectionFailed,
+  createKubeClient,
+  follow,
+  RemoteClusterView,
+  resolveContext,
+  type Transport,
+  transportFromKubeconfig,
+} from '../../src/client/index.ts'
+import { type Kind, type KubeObject, silentLogger } from '../../src/core/index.ts'
+import { parseKubeconfig } from '../../src/kubeconfig/index.ts'
+import { type SallyportProcess, startSallyport } from '../support/sallyport-process.ts'
+
+const configMaps: Kind = {
+  group: '',
+  version: 'v1',
+  kind: 'ConfigMap',
+  resource: 'configmaps',
+  namespaced: true,
+}
+const rounds = 3
+const writers = 8
+const pauses = { firstMs: 20, longestMs: 200 }
+
+const cleanups: (() => unknown)[] = []
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup()
+})
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  return port
+}
+
+async function transportOf(server: SallyportProcess): Promise<Transport> {
+  const config = await parseKubeconfig(await readFile(server.kubeconfig, 'utf8'), server.kubeconfig)
+  return transportFromKubeconfig(resolveContext(config))
+}
+
+const versionOf = (object: KubeObject) => String(object.metadata.resourceVersion)
+
+/** Updates its own object until told to stop; tells the versions that the server acknowledged. */
+async function write(view: RemoteClusterView, name: string, stop: AbortSignal): Promise<string[]> {
+  const acknowledged: string[] = []
+  const { signal } = new AbortController()
+  for (let n = 0; !stop.aborted; n++) {
+    const object = {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name, namespace: 'default' },
+      data: { n: String(n) },
+    }
+    try {
+      const there = await view.get(configMaps, { namespace: 'default', name }, signal)
+      acknowledged.push(
+        versionOf(await view.write(there ? 'update' : 'create', object, {}, signal)),
+      )
+    } catch (error) {
+      if (!(error instanceof ConnectionFailed)) throw error
+      await new Promise((resolve) => setTimeout(resolve, pauses.firstMs))
+    }
+  }
+  return acknowledged
+}
+
+test('who follows changes through kills of the server misses and doubles nothing [GND-R85]', async () => {
+  const dataDirectory = await mkdtemp(join(tmpdir(), 'cluster-view-follow-'))
+  cleanups.push(() => rm(dataDirectory, { recursive: true, force: true }))
+  const args = ['--secure-port', String(await freePort())]
+  let server = await startSallyport({ dataDirectory, args })
+  cleanups.push(() => server.stop())
+  const transport = await transportOf(server)
+  cleanups.push(() => transport.destroy())
+  const view = new RemoteClusterView(createKubeClient({ transport, timeoutMs: 5_000 }))
+
+  const seen: string[] = []
+  const stopFollowing = new AbortController()
+  const following = follow(
+    { view, kind: configMaps, query: { namespace: 'default' }, log: silentLogger, pauses },
+    { put: (object) => void seen.push(versionOf(object)), remove: () => {} },
+    stopFollowing.signal,
+  )
+  cleanups.push(() => stopFollowing.abort())
+  await following.synced
+
+  const stopWriting = new AbortController()
+  const writing = Promise.all(
+    Array.from({ length: writers }, (_, i) => write(view, `writer-${i}`, stopWriting.signal)),
+  )
+  for (let round = 0; round < rounds; round++) {
+    const before = seen.length
+    await vi.waitFor(() => expect(seen.length).toBeGreaterThan(before + 100), { timeout: 15_000 })
+    server.process.kill('SIGKILL')
+    await once(server.process, 'exit')
+    server = await startSallyport({ dataDirectory, args })
+  }
+  stopWriting.abort()
+  const acknowledged = (await writing).flat()
+
+  await vi.waitFor(() => expect(seen).toEqual(expect.arrayContaining(acknowledged)), {
+    timeout: 10_000,
+  })
+  expect(new Set(seen).size).toBe(seen.length)
+  expect(seen.map(Number)).toEqual(seen.map(Number).toSorted((a, b) => a - b))
+}, 60_000)
