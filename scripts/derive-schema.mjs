@@ -300,7 +300,7 @@ function valueMarks(all, pkg, field, type) {
   const marks = []
   const base = type.replace(/^\*?(\[\]|\{\})?/, '')
   const shown = shownGoType(all, pkg, field.goType)
-  if (shown !== defaultGoType(type) && !['time', 'microtime', 'any'].includes(base))
+  if (shown !== defaultGoType(type) && !['time', 'microtime'].includes(base))
     marks.push(`go=${shown}`)
   const named = namedInside(all, pkg, field.goType)
   if (named && isEnum(all, named)) marks.push(`enum=${named}`)

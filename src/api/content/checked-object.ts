@@ -3,9 +3,9 @@ import {
   type CheckedStructure,
   checkStructure,
   type GroupVersionKind,
-  schemaOf,
   strictScan,
 } from '../schema/index.ts'
+import { structOf } from '../schema/schema-of.ts'
 import type { FieldValidation } from './field-validation.ts'
 import type { ParsedJson } from './json-text.ts'
 import { cannotBeHandled } from './type-meta.ts'
@@ -32,13 +32,6 @@ export interface CheckOptions {
   readonly actual: GroupVersionKind
   readonly expected: GroupVersionKind
   readonly fieldValidation: FieldValidation
-}
-
-/** The struct of a kind whose routes exist, so that a missing one is our own mistake. */
-export function structOf(kind: GroupVersionKind) {
-  const struct = schemaOf(kind)
-  if (struct === undefined) throw new Error(`no field table for ${apiVersionOf(kind)} ${kind.kind}`)
-  return struct
 }
 
 /** Reads the text once more only when the quick pass has seen a reason to. */

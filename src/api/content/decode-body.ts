@@ -1,6 +1,7 @@
 import { ApiError, badRequest } from '../../core/index.ts'
 import type { GroupVersionKind } from '../schema/index.ts'
-import { checkedObject, type DecodedBody, type DecodedValue, structOf } from './checked-object.ts'
+import { structOf } from '../schema/schema-of.ts'
+import { checkedObject, type DecodedBody, type DecodedValue } from './checked-object.ts'
 import type { FieldValidation } from './field-validation.ts'
 import { parseJson } from './json-text.ts'
 import { bodyMediaType } from './media-types.ts'

@@ -1,3 +1,4 @@
+import { apiVersionOf } from '../../core/index.ts'
 import { atomicStructs, kinds, structs } from './generated/tables.ts'
 import type { GroupVersionKind } from './schema-types.ts'
 import { TableStruct } from './struct-schema.ts'
@@ -36,4 +37,11 @@ export function schemaOf(kind: GroupVersionKind): TableStruct | undefined {
   const shared = everywhere.has(kind.kind) && served.has(groupVersion)
   const name = shared ? `meta/v1.${kind.kind}` : kinds[`${groupVersion}/${kind.kind}`]
   return name === undefined ? undefined : structByName(name)
+}
+
+/** The struct of a kind that has routes, so that a missing one is our own mistake. */
+export function structOf(kind: GroupVersionKind): TableStruct {
+  const struct = schemaOf(kind)
+  if (struct === undefined) throw new Error(`no field table for ${apiVersionOf(kind)} ${kind.kind}`)
+  return struct
 }

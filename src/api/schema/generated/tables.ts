@@ -1625,7 +1625,7 @@ export const structs: Readonly<Record<string, readonly string[]>> = {
     'apiVersion 3 string omitempty',
     'time 4 *time omitempty',
     'fieldsType 6 string omitempty',
-    'fieldsV1 7 *any omitempty',
+    'fieldsV1 7 *any omitempty go=v1.FieldsV1',
     'subresource 8 string omitempty',
   ],
   'meta/v1.ObjectMeta': [
@@ -1714,7 +1714,7 @@ export const structs: Readonly<Record<string, readonly string[]>> = {
   ],
   'meta/v1.WatchEvent': [
     'type 1 string required',
-    'object 2 any required',
+    'object 2 any required go=runtime.RawExtension',
   ],
   'rbac/v1.AggregationRule': [
     'clusterRoleSelectors 1 []meta/v1.LabelSelector omitempty list=atomic',

@@ -1,0 +1,8 @@
+export { ApiDocuments, type DocumentAnswer, type DocumentRequest } from './api-documents.ts'
+export type {
+  ApiParts,
+  ApiSubresource,
+  ExtraSubresource,
+  ReviewKindEntry,
+} from './api-model.ts'
+export type { ServerFacts } from './document-set.ts'
