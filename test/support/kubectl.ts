@@ -45,19 +45,18 @@ export interface Kubectl {
   outcome(args: string, input?: string): Promise<Outcome>
 }
 
-/** Splits a command line at spaces, keeping single-quoted parts whole. */
+/** Splits a command line at spaces; single quotes keep a part whole, as in a shell. */
 function words(line: string): string[] {
-  return [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare ?? '')
+  return [...line.matchAll(/(?:'[^']*'|[^\s'])+/g)].map(([word]) => word.replaceAll("'", ''))
 }
 
 /** kubectl at `path` that talks to the cluster of `kubeconfig`, with a cache of its own. */
 export function kubectlAt(path: string, kubeconfig: string, cacheDirectory: string): Kubectl {
   const outcome = (args: string, input?: string): Promise<Outcome> =>
-    run(
-      path,
-      ['--kubeconfig', kubeconfig, '--cache-dir', cacheDirectory, ...words(args)],
-      { ...(input !== undefined && { input }), env: { KUBECONFIG: '', KUBE_EDITOR: process.env['KUBE_EDITOR'] } },
-    )
+    run(path, ['--kubeconfig', kubeconfig, '--cache-dir', cacheDirectory, ...words(args)], {
+      ...(input !== undefined && { input }),
+      env: { KUBECONFIG: '', KUBE_EDITOR: process.env['KUBE_EDITOR'] },
+    })
   const runToGoodEnd = async (args: string, input?: string): Promise<string> => {
     const { code, stdout, stderr } = await outcome(args, input)
     if (code !== 0) throw new Error(`kubectl ${args} ended with ${code}:\n${stderr}${stdout}`)
