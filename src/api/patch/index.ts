@@ -1,3 +1,3 @@
 export { applyPatch } from './apply-patch.ts'
 export { type PatchType, patchMediaTypes, patchTypeOf } from './media-types.ts'
-export type { PatchField, PatchSchema } from './strategic/patch-schema.ts'
+export type { PatchSchema } from './strategic/patch-schema.ts'

@@ -2,11 +2,10 @@ import { hostnameIn, type PodInfo, podReference, portOnPod } from './pod-info.ts
 import { addressTypeOf, type ServiceInfo } from './service-info.ts'
 import type { EndpointPort } from './slice-object.ts'
 
-/** How many addresses an Endpoints object may have; further ones are left out. */
-export const maxAddresses = 1000
+// An Endpoints object shows no more than this; slices show them all.
+const maxAddresses = 1000
 
-/** One address, as an Endpoints object writes it. */
-export interface EndpointAddress {
+interface EndpointAddress {
   readonly ip: string
   readonly hostname?: string
   readonly nodeName?: string
@@ -46,7 +45,9 @@ const byAddress = (a: Member, b: Member): number =>
 function membersByPort(service: ServiceInfo, pods: Iterable<PodInfo>): Map<string, Member[]> {
   const members = new Map<string, Member[]>()
   const add = (port: string, member: Member): void => {
-    members.set(port, [...(members.get(port) ?? []), member])
+    const known = members.get(port)
+    if (known === undefined) members.set(port, [member])
+    else known.push(member)
   }
   for (const pod of pods) {
     if (pod.finished || (pod.terminating && !service.publishNotReady)) continue

@@ -51,17 +51,16 @@ export const plainFields = (patch: Fields): [string, unknown][] =>
 export const isMarked = (value: unknown): boolean =>
   isRecord(value) && Object.hasOwn(value, patchMarker)
 
-/** A value of the patch as it is stored: directives, and nulls in objects, are not part of it. */
-export function stripped(value: unknown): unknown {
+function stripped(value: unknown): unknown {
   if (Array.isArray(value)) return strippedList(value)
   return isRecord(value) ? strippedFields(value) : value
 }
 
-/** As `stripped`, for what is known to be a list; marked elements only speak about others. */
+/** A list of the patch as it is stored; marked elements only speak about others. */
 export const strippedList = (list: readonly unknown[]): unknown[] =>
   list.filter((element) => !isMarked(element)).map(stripped)
 
-/** As `stripped`, for what is known to be an object. */
+/** An object of the patch as it is stored: directives and nulls are not part of it. */
 export const strippedFields = (patch: Fields): Fields =>
   Object.fromEntries(
     plainFields(patch)
