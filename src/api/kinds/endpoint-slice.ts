@@ -9,7 +9,13 @@ import {
   required,
   tooMany,
 } from '../validation/field-problem.ts'
-import { canonicalIpProblems, endpointIpProblems, ipProblems, parseIp } from '../validation/ip.ts'
+import {
+  canonicalIpProblems,
+  endpointIpProblems,
+  ipProblems,
+  ipWarnings,
+  parseIp,
+} from '../validation/ip.ts'
 import { labelValueProblems } from '../validation/label-rules.ts'
 import { fieldIsImmutable } from '../validation/metadata.ts'
 import { nameIsDnsSubdomain, type TextRule } from '../validation/names.ts'
@@ -18,6 +24,7 @@ import { defineKind } from './define-kind.ts'
 import { appProtocolProblems, optionalLabelProblems, protocolProblems } from './endpoint-address.ts'
 import { type Fields, fieldsAt, isUnset, recordsAt, setDefault, textAt, textsAt } from './fields.ts'
 import type { Allowances } from './kind-definition.ts'
+import { sameMeaning } from './same-meaning.ts'
 import { withMore } from './shortened-list.ts'
 
 const addressTypes = ['FQDN', 'IPv4', 'IPv6']
@@ -124,6 +131,16 @@ function shownPort(port: Fields): string {
   return typeof port['name'] === 'string' ? port['name'] : '*'
 }
 
+function warnings(draft: KubeObject): string[] {
+  const isNamed = textAt(draft, 'addressType') === 'FQDN'
+  if (isNamed) return ['spec.addressType: FQDN endpoints are deprecated']
+  return recordsAt(draft, 'endpoints').flatMap((endpoint, index) =>
+    textsAt(endpoint, 'addresses').flatMap((ip, at) =>
+      ipWarnings(ip, `endpoints[${index}].addresses[${at}]`),
+    ),
+  )
+}
+
 const shown = (items: string[]): string => (items.length === 0 ? '<unset>' : withMore(items))
 
 /** Addresses behind a Service. */
@@ -136,6 +153,10 @@ export const endpointSlice = defineKind({
     namespaced: true,
   },
   hasGeneration: true,
+  isNewGeneration: (draft, stored) =>
+    ['addressType', 'endpoints', 'ports'].some((part) => !sameMeaning(draft[part], stored[part])) ||
+    !sameMeaning(draft.metadata.labels, stored.metadata.labels),
+  warnings,
   applyDefaults: (draft) => {
     for (const port of recordsAt(draft, 'ports')) {
       if (isUnset(port['name'])) port['name'] = ''

@@ -1,6 +1,6 @@
 import type { KubeObject } from '../../core/index.ts'
 import { type FieldProblem, invalidEach, required } from '../validation/field-problem.ts'
-import { endpointIpProblems, ipProblems } from '../validation/ip.ts'
+import { endpointIpProblems, ipProblems, ipWarnings } from '../validation/ip.ts'
 import { nameIsDnsSubdomain } from '../validation/names.ts'
 import { portNumberProblems } from '../validation/port-rules.ts'
 import { ageColumn, column, nameColumn } from './columns.ts'
@@ -9,6 +9,8 @@ import { appProtocolProblems, optionalLabelProblems, protocolProblems } from './
 import { type Fields, numberAt, recordsAt, setDefault, textAt } from './fields.ts'
 import type { Allowances } from './kind-definition.ts'
 import { withMore } from './shortened-list.ts'
+
+const addressLists = ['addresses', 'notReadyAddresses'] as const
 
 function addressProblems(address: Fields, field: string, allowances: Allowances): FieldProblem[] {
   const ip = textAt(address, 'ip')
@@ -37,12 +39,11 @@ function portProblems(port: Fields, nameNeeded: boolean, field: string): FieldPr
 }
 
 function subsetProblems(subset: Fields, field: string, allowances: Allowances): FieldProblem[] {
-  const lists = ['addresses', 'notReadyAddresses'] as const
   const ports = recordsAt(subset, 'ports')
-  const isEmpty = lists.every((list) => recordsAt(subset, list).length === 0)
+  const isEmpty = addressLists.every((list) => recordsAt(subset, list).length === 0)
   return [
     ...(isEmpty ? [required(field, 'must specify `addresses` or `notReadyAddresses`')] : []),
-    ...lists.flatMap((list) =>
+    ...addressLists.flatMap((list) =>
       recordsAt(subset, list).flatMap((address, index) =>
         addressProblems(address, `${field}.${list}[${index}]`, allowances),
       ),
@@ -73,11 +74,20 @@ export const endpoints = defineKind({
   kind: { group: '', version: 'v1', kind: 'Endpoints', resource: 'endpoints', namespaced: true },
   shortNames: ['ep'],
   createOnUpdate: true,
+  deprecation: 'v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice',
   applyDefaults: (draft) => {
     for (const subset of recordsAt(draft, 'subsets')) {
       for (const port of recordsAt(subset, 'ports')) setDefault(port, 'protocol', 'TCP')
     }
   },
+  warnings: (draft) =>
+    recordsAt(draft, 'subsets').flatMap((subset, index) =>
+      addressLists.flatMap((list) =>
+        recordsAt(subset, list).flatMap((address, at) =>
+          ipWarnings(textAt(address, 'ip'), `subsets[${index}].${list}[${at}].ip`),
+        ),
+      ),
+    ),
   validate: (draft, allowances = {}) =>
     recordsAt(draft, 'subsets').flatMap((subset, index) =>
       subsetProblems(subset, `subsets[${index}]`, allowances),

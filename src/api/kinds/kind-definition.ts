@@ -67,12 +67,18 @@ export interface KindDefinition {
   readonly validate: (draft: KubeObject, allowances?: Allowances) => FieldProblem[]
   /** Every problem of the change (immutable fields), beyond `validate`. */
   readonly validateUpdate: (draft: KubeObject, stored: KubeObject) => FieldProblem[]
-  /** True when `metadata.generation` counts changes of `spec`. */
+  /** True when the object has a `metadata.generation`. */
   readonly hasGeneration: boolean
+  /** True when a change begins a new generation; when not given, every change of `spec` does. */
+  readonly isNewGeneration?: (draft: KubeObject, stored: KubeObject) => boolean
   /** True when a PUT to a name that does not exist creates the object. */
   readonly createOnUpdate?: boolean
   /** True when a PUT without resourceVersion is refused instead of overwriting. */
   readonly conditionalUpdateOnly?: boolean
+  /** Said to everybody who uses the kind at all. */
+  readonly deprecation?: string
+  /** Said to whoever writes the object; it is stored all the same. */
+  readonly warnings?: (draft: KubeObject) => readonly string[]
   readonly columns: readonly Column[]
   /** Conditions of the object's row in a Table, such as `Completed`. */
   readonly rowConditions?: (object: KubeObject) => readonly RowCondition[]

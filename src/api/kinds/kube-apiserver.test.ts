@@ -23,6 +23,7 @@ interface Answer {
   readonly code: number
   readonly object?: KubeObject
   readonly message?: string
+  readonly warnings?: readonly string[]
   readonly causes?: readonly Cause[]
 }
 
@@ -159,11 +160,15 @@ describe.each(files)('%s as a real kube-apiserver answers it [GND-R45] [GND-R62]
     const { answer } = testCase
     const causes = problems.map(toCause)
     const { name } = testCase.send.metadata
+    const { deprecation, warnings } = definition
+    const written = causes.length > 0 ? [] : (warnings?.(draft) ?? [])
     expect({
+      warnings: [...(deprecation ? [deprecation] : []), ...written],
       message: causes.length > 0 ? invalid(definition.kind, name, causes).message : undefined,
       causes,
       object: answer.object && comparable(draft),
     }).toEqual({
+      warnings: answer.warnings ?? [],
       message: answer.message && steadyMessage(answer.message),
       causes: once(answer.causes ?? []),
       object: answer.object && comparable(answer.object),

@@ -117,5 +117,9 @@ export const node = defineKind({
   },
   validate: (draft) => [...taintsOf(draft), ...resourceProblems(draft), ...podCidrProblems(draft)],
   validateUpdate,
+  warnings: (draft) =>
+    textAt(fieldsAt(draft, 'spec'), 'externalID')
+      ? ['spec.externalID: this field is deprecated, and is unused by Kubernetes']
+      : [],
   columns: nodeColumns,
 })

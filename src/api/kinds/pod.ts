@@ -1,4 +1,5 @@
 import { type KubeObject, kubeTime } from '../../core/index.ts'
+import { dns1123LabelProblems } from '../validation/names.ts'
 import { defineKind } from './define-kind.ts'
 import {
   carryOver,
@@ -95,6 +96,13 @@ export const pod = defineKind({
   // Kubernetes looks at the pod itself first, then at what has changed.
   validateUpdate: (draft, stored) => [...validatePod(draft), ...podChangeProblems(draft, stored)],
   hasGeneration: true,
+  warnings: ({ metadata }) => {
+    const problems = dns1123LabelProblems(metadata.name)
+    if (problems.length === 0) return []
+    const words =
+      "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended"
+    return [`${words}: [${problems.join(' ')}]`]
+  },
   columns: podColumns,
   rowConditions: podRowConditions,
 })

@@ -2,6 +2,8 @@ import type { KubeObject } from '../../core/index.ts'
 import { defineKind } from './define-kind.ts'
 import { recordsAt, textAt } from './fields.ts'
 
+const mountableAnnotation = 'kubernetes.io/enforce-mountable-secrets'
+
 /** Of a reference to a Secret only the name is kept. */
 function cleanSecretReferences(draft: KubeObject): void {
   if (!Array.isArray(draft['secrets'])) return
@@ -21,6 +23,12 @@ export const serviceAccount = defineKind({
     namespaced: true,
   },
   shortNames: ['sa'],
+  warnings: ({ metadata }) =>
+    metadata.annotations?.[mountableAnnotation] === undefined
+      ? []
+      : [
+          `metadata.annotations[${mountableAnnotation}]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets`,
+        ],
   prepareCreate: cleanSecretReferences,
   prepareUpdate: cleanSecretReferences,
 })

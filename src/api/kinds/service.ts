@@ -15,6 +15,7 @@ import { clusterIpChangeProblems } from './service-ip-rules.ts'
 import { serviceChangeProblems, validateService, validateServiceStatus } from './service-rules.ts'
 import { isExternallyAccessible } from './service-traits.ts'
 import { reconcileUpdate } from './service-update.ts'
+import { serviceWarnings } from './service-warnings.ts'
 
 const affinitySeconds = 10_800
 
@@ -84,5 +85,6 @@ export const service = defineKind({
     ...clusterIpChangeProblems(draft, stored),
     ...serviceChangeProblems(draft, stored),
   ],
+  warnings: serviceWarnings,
   columns: serviceColumns,
 })

@@ -104,3 +104,12 @@ export function endpointIpProblems(text: string, allowLoopback: boolean): string
   }
   return problems
 }
+
+/** What to tell the sender of an address that is right but unusually spelled. */
+export function ipWarnings(text: string, field: string): string[] {
+  const ip = parseIp(text)
+  if (ip?.family !== 6 || formatIp(ip) === text) return []
+  return [
+    `${field}: IPv6 address "${text}" should be in RFC 5952 canonical format ("${formatIp(ip)}")`,
+  ]
+}
