@@ -70,6 +70,7 @@ describe('the list of authenticators', () => {
     ['nobody', somebody('system:anonymous'), []],
   ])('adds system:authenticated for %s [GND-R75]', async (_who, found, groups) => {
     expect((await ask(finds(found)))?.user.groups).toEqual(groups)
+    expect((await ask(findsLater(found)))?.user.groups).toEqual(groups)
   })
 
   test('gives the same object for the same credential', async () => {

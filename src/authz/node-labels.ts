@@ -21,7 +21,6 @@ const within = (domain: string, parent: string) =>
 function isForbidden(label: string): boolean {
   const slash = label.indexOf('/')
   const domain = slash < 0 ? '' : label.slice(0, slash)
-  if (within(domain, 'node-restriction.kubernetes.io')) return true
   if (!within(domain, 'kubernetes.io') && !within(domain, 'k8s.io')) return false
   if (nodeLabels.has(label)) return false
   return !within(domain, 'kubelet.kubernetes.io') && !within(domain, 'node.kubernetes.io')

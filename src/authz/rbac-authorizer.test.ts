@@ -147,7 +147,10 @@ test('a cluster binding without namespace does not mean a service account of any
       ],
     }),
   )
-  expect(rbac.authorize(asks(builder, 'get', 'pods', { namespace: 'ci' })).allowed).toBe(false)
+  const nameless = person('system:serviceaccount::builder')
+  for (const user of [builder, nameless]) {
+    expect(rbac.authorize(asks(user, 'get', 'pods', { namespace: 'ci' })).allowed).toBe(false)
+  }
 })
 
 test('a role of one namespace is not found from another', async () => {

@@ -65,7 +65,8 @@ test('roles are gathered by selector, sorted by name, without doubles and withou
 })
 
 test('it follows changes, and takes away what nobody gives any more', async () => {
-  const view = new FakeClusterView({ objects: [gathering('sum', { matchLabels: { to: 'sum' } })] })
+  const sum = labelled(gathering('sum', { matchLabels: { to: 'sum' } }), { to: 'sum' })
+  const view = new FakeClusterView({ objects: [sum] })
   await aggregationOn(view)
   expect(await rulesOf(view, 'sum')).toEqual([])
   const added = view.put(labelled(clusterRole('a', gets('a')), { to: 'sum' }))
