@@ -14,7 +14,7 @@ import { rbacKinds } from './rbac-kinds.ts'
 import { type PolicyRule, readRoleSelectors, readRules, writeRule } from './rbac-objects.ts'
 
 /** The rules that an aggregated role gathers from `roles`, in Kubernetes' order and without doubles. */
-export function gatheredRules(role: KubeObject, roles: Iterable<KubeObject>): PolicyRule[] {
+function gatheredRules(role: KubeObject, roles: Iterable<KubeObject>): PolicyRule[] {
   const sorted = [...roles].toSorted((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1))
   const rules = (readRoleSelectors(role) ?? [])
     .map(labelSelector)
