@@ -27,7 +27,7 @@ test.each([[[]], ['text'], [1], [null]])('the merge patch %j is malformed', (pat
   expect(() => patched({}, patch)).toThrow(expect.objectContaining({ reason: 'BadRequest' }))
 })
 
-const json = fc.jsonValue({ maxDepth: 4, noUnicodeString: false })
+const json = fc.jsonValue({ maxDepth: 3 })
 const object = fc.dictionary(fc.string(), json)
 
 /** The merge patch that leads from one object to another. */
@@ -42,12 +42,13 @@ function difference(from: Record<string, unknown>, to: Record<string, unknown>):
   ])
 }
 
-const hasNull = (value: unknown): boolean => JSON.stringify(value).includes('null')
+/** Null stands for absence in a patch, so no patch can lead to it. */
+const withoutNull = (target: Record<string, unknown>): Record<string, unknown> =>
+  JSON.parse(JSON.stringify(target, (_key, value: unknown) => value ?? 'none'))
 
 test('the difference of two objects leads from one to the other', () => {
   fc.assert(
-    fc.property(object, object, (from, to) => {
-      fc.pre(!hasNull(to))
+    fc.property(object, object.map(withoutNull), (from, to) => {
       expect(patched(from, difference(from, to))).toEqual(to)
     }),
   )

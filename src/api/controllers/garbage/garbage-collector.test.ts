@@ -1,7 +1,16 @@
+import { setImmediate as immediately } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import type { KubeObject, OwnerReference } from '../../../core/index.ts'
+import {
+  ApiError,
+  type KubeObject,
+  type OwnerReference,
+  silentLogger,
+  systemClock,
+} from '../../../core/index.ts'
+import { FakeClusterView } from '../../../testing/fake-cluster-view.ts'
 import { clusterRole, configMap, secret } from '../../kinds/index.ts'
 import { allKinds, LocalCluster } from '../local-cluster.suite.ts'
+import { runController } from '../run-controller.ts'
 import { createGarbageCollector } from './garbage-collector.ts'
 
 const inTeam = (name: string) => ({ namespace: 'team', name })
@@ -37,6 +46,21 @@ async function settled(cluster: LocalCluster): Promise<void> {
   const dead = { apiVersion: 'v1', kind: 'ConfigMap', name: 'never-was', uid: 'none' }
   await make(cluster, 'ConfigMap', 'marker', dead)
   await cluster.untilGone(configMap.kind, inTeam('marker'))
+}
+
+/** Tells when it was asked for an object. */
+class WatchedClusterView extends FakeClusterView {
+  readonly #waiting = new Map<string, () => void>()
+
+  asked(name: string): Promise<void> {
+    return new Promise((resolve) => this.#waiting.set(name, resolve))
+  }
+
+  override async get(...args: Parameters<FakeClusterView['get']>) {
+    const found = await super.get(...args)
+    this.#waiting.get(args[1].name)?.()
+    return found
+  }
 }
 
 describe('in the background', () => {
@@ -84,6 +108,39 @@ describe('in the background', () => {
     cluster.run(createGarbageCollector({ view: cluster.view, kinds: allKinds }))
     await cluster.untilGone(secret.kind, inTeam('child'))
     expect(cluster.writes).toContain('delete Secret child')
+  })
+
+  test('an owner that went while nobody watched is noticed', async () => {
+    const owner: KubeObject = {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: 'owner', namespace: 'team', uid: 'u' },
+    }
+    const child = {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 'child', namespace: 'team', ownerReferences: [ownerOf(owner)] },
+    }
+    const view = new WatchedClusterView({ objects: [owner, child] })
+    const stop = new AbortController()
+    const { signal } = stop
+    const running = runController(
+      createGarbageCollector({ view, kinds: [configMap.kind, secret.kind] }),
+      { view, log: silentLogger, clock: systemClock },
+      signal,
+    )
+    await view.asked('owner')
+    view.cutWatches(new ApiError('Expired', 'too old resource version'))
+    while (view.openWatches > 0) await immediately()
+    await view.write('delete', owner, {}, signal)
+    view.compact()
+    const { resourceVersion: from } = await view.list(secret.kind, {}, signal)
+    for await (const { type } of view.watch(secret.kind, { from }, signal)) {
+      if (type === 'DELETED') break
+    }
+    expect(await view.get(secret.kind, inTeam('child'), signal)).toBeUndefined()
+    stop.abort()
+    await running
   })
 
   test('a finalizer of a dependent is honoured', async () => {
