@@ -70,19 +70,14 @@ export function kindOfObject(object: {
 
 export * from './kind-definition.ts'
 export {
-  certificateSigningRequest,
   clusterRole,
-  clusterRoleBinding,
   configMap,
   endpointSlice,
   endpoints,
   event,
-  lease,
   namespace,
   node,
   pod,
-  role,
-  roleBinding,
   secret,
   service,
   serviceAccount,

@@ -5,7 +5,7 @@ import { unqualifiedProblems } from '../validation/metadata.ts'
 import { nameIsDnsLabel } from '../validation/names.ts'
 import { ageColumn, column, nameColumn } from './columns.ts'
 import { defineKind, mergeParts, statusSubresource } from './define-kind.ts'
-import { ensureFields, fieldsAt, setDefault, textAt, textsAt } from './fields.ts'
+import { carryOver, ensureFields, fieldsAt, setDefault, textAt, textsAt } from './fields.ts'
 
 const nameLabel = 'kubernetes.io/metadata.name'
 const ownFinalizer = 'kubernetes'
@@ -72,8 +72,8 @@ export const namespace = defineKind({
   },
   prepareCreate,
   prepareUpdate: (draft, stored) => {
-    ensureFields(draft, 'spec')['finalizers'] = fieldsAt(stored, 'spec')['finalizers']
-    draft['status'] = stored['status']
+    carryOver(ensureFields(draft, 'spec'), fieldsAt(stored, 'spec'), 'finalizers')
+    carryOver(draft, stored, 'status')
   },
   validate,
   columns: [

@@ -15,7 +15,7 @@ const words = {
 } as const
 
 /** The `reason` of a validation cause. */
-export type FieldProblemType = keyof typeof words
+type FieldProblemType = keyof typeof words
 
 /** One thing that is wrong with one field. */
 export interface FieldProblem {

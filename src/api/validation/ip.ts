@@ -84,7 +84,7 @@ const inRange = (ip: Ip, family: 4 | 6, range: bigint, prefix: number): boolean 
   ip.family === family && ip.value >> BigInt(bitsOf(family) - prefix) === range
 
 /** True for 127.0.0.0/8 and ::1. */
-export const isLoopback = (ip: Ip): boolean =>
+const isLoopback = (ip: Ip): boolean =>
   inRange(ip, 4, 127n, 8) || (ip.family === 6 && ip.value === 1n)
 
 /** Problems of an address that traffic is to be sent to. */

@@ -15,8 +15,6 @@ const labelPattern = '[a-z0-9]([-a-z0-9]*[a-z0-9])?'
 const label = new RegExp(`^${labelPattern}$`)
 const subdomainPattern = `${labelPattern}(\\.${labelPattern})*`
 const subdomain = new RegExp(`^${subdomainPattern}$`)
-const dns1035Pattern = '[a-z]([-a-z0-9]*[a-z0-9])?'
-const dns1035 = new RegExp(`^${dns1035Pattern}$`)
 
 const tooManyCharacters = (value: string, max: number): string[] =>
   Buffer.byteLength(value) > max ? [`must be no more than ${max} characters`] : []
@@ -46,21 +44,6 @@ export const dns1123SubdomainProblems: TextRule = (value) => {
       "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character",
       subdomainPattern,
       'example.com',
-    ),
-  ]
-}
-
-/** RFC 1035 label: as the RFC 1123 one, but starting with a letter. */
-export const dns1035LabelProblems: TextRule = (value) => {
-  const problems = tooManyCharacters(value, 63)
-  if (dns1035.test(value)) return problems
-  return [
-    ...problems,
-    patternProblem(
-      "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character",
-      dns1035Pattern,
-      'my-name',
-      'abc-123',
     ),
   ]
 }
