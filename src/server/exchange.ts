@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import type { Authentication, Clock, Decision, KubeStatus } from '../core/index.ts'
 import type { Ticket } from './fair-queue.ts'
 import type { ParsedRequest } from './request-info.ts'
+import type { SignalPool } from './signal-pool.ts'
 
 /** The socket of a request that asks to leave HTTP, and the bytes that came with it. */
 export interface Upgrade {
@@ -24,10 +25,15 @@ const unread: ParsedRequest = Object.freeze({
   rest: '',
 })
 
-/** Who has to see to it when the time of an exchange is up. */
+/** Who runs an exchange, and what all exchanges share. */
 export interface ExchangeOwner {
+  readonly clock: Clock
+  readonly signals: SignalPool
+  /** Answers with `error`, unless there is an answer already. */
   fail(exchange: Exchange, error: unknown): void
 }
+
+const clientGone = new Error('the client has gone')
 
 /** One request and its answer on their way through the pipeline, and what is known of them so far. */
 export class Exchange {
@@ -57,19 +63,20 @@ export class Exchange {
   #authentication: Authentication | undefined
   #controller: AbortController | undefined
   #abortedBecause: Error | undefined
+  #whenOver: (() => void)[] | undefined
 
   constructor(
     request: IncomingMessage,
     response: ServerResponse,
-    context: { readonly clock: Clock; readonly owner: ExchangeOwner },
+    owner: ExchangeOwner,
     upgrade?: Upgrade,
   ) {
     this.request = request
     this.response = response
     this.upgrade = upgrade
-    this.#owner = context.owner
-    this.receivedAt = context.clock.now()
-    this.startedAt = context.clock.monotonic()
+    this.#owner = owner
+    this.receivedAt = owner.clock.now()
+    this.startedAt = owner.clock.monotonic()
     this.sourceAddress = request.socket.remoteAddress ?? ''
   }
 
@@ -91,7 +98,7 @@ export class Exchange {
   /** Aborts when the client has gone, the deadline has passed or the credential has died. */
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
-      this.#controller = new AbortController()
+      this.#controller = this.#owner.signals.take(this.request)
       if (this.#abortedBecause) this.#controller.abort(this.#abortedBecause)
     }
     return this.#controller.signal
@@ -100,6 +107,23 @@ export class Exchange {
   abort(why: Error): void {
     this.#abortedBecause ??= why
     this.#controller?.abort(this.#abortedBecause)
+  }
+
+  /** Has something done when the exchange is over. */
+  onEnd(then: () => void): void {
+    this.#whenOver ??= []
+    this.#whenOver.push(then)
+  }
+
+  /** To be called once, when nobody waits for the answer any more. */
+  end(): void {
+    this.over = true
+    clearTimeout(this.deadline)
+    for (const then of this.#whenOver ?? []) then()
+    if (!this.response.writableEnded) this.abort(clientGone)
+    // A stream's signal may have been handed to work that outlives it; it is not worth the risk.
+    if (this.#controller && !this.longRunning)
+      this.#owner.signals.giveBack(this.request, this.#controller)
   }
 
   /** Time is up: answers with `error` if nothing has been answered yet, and stops the work. */

@@ -1,4 +1,3 @@
-import type { Authentication } from '../core/index.ts'
 import type { Exchange } from './exchange.ts'
 
 /** All exchanges that are under way, so that they can be ended. */
@@ -26,18 +25,6 @@ export class OpenExchanges {
   /** Asks long-running exchanges to come to an end. */
   endStreams(why: Error): void {
     for (const exchange of this.#open) if (exchange.longRunning) exchange.abort(why)
-  }
-
-  /** Cuts the exchanges of those identities, acting or impersonating. */
-  cut(matches: (authentication: Authentication) => boolean, why: Error): number {
-    let count = 0
-    for (const exchange of this.#open) {
-      const identities = [exchange.knownAuthentication, exchange.impersonator]
-      if (!identities.some((identity) => identity !== undefined && matches(identity))) continue
-      exchange.cut(why)
-      count++
-    }
-    return count
   }
 
   /** Resolves when nothing is under way. */

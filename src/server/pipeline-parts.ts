@@ -29,14 +29,14 @@ export type RouteHandler = (
 ) => void | Promise<void>
 
 /** Takes over the socket of a request that leaves HTTP, and writes the `101` itself. */
-export type UpgradeHandler = (
+type UpgradeHandler = (
   request: RoutedRequest,
   upgrade: Upgrade,
   signal: AbortSignal,
 ) => void | Promise<void>
 
 /** Gives back who acts: somebody else if the request asks for it and may, the same object if not. */
-export type Impersonate = (
+type Impersonate = (
   request: AuthenticationRequest,
   authentication: Authentication,
   signal: AbortSignal,
@@ -61,6 +61,8 @@ export interface PipelineParts {
   readonly authenticator: Authenticator
   /** Throws when the user or the credential has been revoked, or when that cannot be known. */
   readonly checkRevocation: (authentication: Authentication) => void | Promise<void>
+  /** Calls `then` once the user or the credential is revoked; the function it returns ends that. */
+  readonly onRevoked?: (authentication: Authentication, then: () => void) => () => void
   readonly impersonate: Impersonate
   readonly fairness: Fairness
   readonly authorizer: Authorizer

@@ -1,31 +1,31 @@
 import { type IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { Authentication } from '../core/index.ts'
+import type { Clock } from '../core/index.ts'
 import { answerFailure } from './answer-failure.ts'
 import { Exchange, type ExchangeOwner } from './exchange.ts'
 import { OpenExchanges } from './open-exchanges.ts'
 import type { PipelineParts, Step } from './pipeline-parts.ts'
-
-const clientGone = new Error('the client has gone')
+import { SignalPool } from './signal-pool.ts'
 
 /** Takes every request through the steps, and sees it off when its connection is done with it. */
 export class PipelineRunner implements ExchangeOwner {
+  readonly clock: Clock
+  readonly signals = new SignalPool()
   readonly #steps: readonly Step[]
   readonly #parts: PipelineParts
   readonly #open = new OpenExchanges()
-  readonly #context: ConstructorParameters<typeof Exchange>[2]
   #draining = false
 
   constructor(steps: readonly Step[], parts: PipelineParts) {
     this.#steps = steps
     this.#parts = parts
-    this.#context = { clock: parts.clock, owner: this }
+    this.clock = parts.clock
   }
 
   /** For the `request` event of an HTTP/1.1 or HTTP/2 server. */
   readonly handle = (request: IncomingMessage, response: ServerResponse): void => {
-    const exchange = new Exchange(request, response, this.#context)
+    const exchange = new Exchange(request, response, this)
     response.on('error', this.#onError)
     response.on('close', () => this.#end(exchange))
     this.#begin(exchange)
@@ -40,16 +40,11 @@ export class PipelineRunner implements ExchangeOwner {
     const response = new ServerResponse(request)
     response.shouldKeepAlive = false
     response.assignSocket(socket)
-    const exchange = new Exchange(request, response, this.#context, { socket, head })
+    const exchange = new Exchange(request, response, this, { socket, head })
     socket.on('error', this.#onError)
     socket.on('close', () => this.#end(exchange))
     response.on('finish', () => socket.destroySoon())
     this.#begin(exchange)
-  }
-
-  /** Cuts whatever runs under an identity that `matches`; returns how much that was. */
-  cut(matches: (authentication: Authentication) => boolean, why: string): number {
-    return this.#open.cut(matches, new Error(why))
   }
 
   /** Ends streams, closes connections after their answers; resolves when nothing is under way. */
@@ -96,11 +91,9 @@ export class PipelineRunner implements ExchangeOwner {
 
   #end(exchange: Exchange): void {
     if (exchange.over) return
-    exchange.over = true
     this.#open.delete(exchange)
-    clearTimeout(exchange.deadline)
     if (exchange.ticket) this.#parts.fairness.release(exchange.ticket)
-    if (!exchange.response.writableEnded) exchange.abort(clientGone)
+    exchange.end()
     this.#parts.audit.complete(exchange)
     this.#parts.metrics.complete(exchange)
   }

@@ -60,7 +60,7 @@ export const identity = (username: string, more: Partial<Authentication> = {}): 
 })
 
 /** An answer as a client sees it. */
-export interface Answer {
+interface Answer {
   readonly code: number
   readonly headers: Readonly<Record<string, unknown>>
   readonly text: string
@@ -172,5 +172,21 @@ export function recordingAudit() {
     received: record('received'),
     started: record('started'),
     complete: record('complete'),
+  }
+}
+
+/** Revokes on demand. */
+export function fakeRevocations() {
+  const open = new Set<{ username: string; then: () => void }>()
+  return {
+    open,
+    onRevoked: ({ user }: Authentication, then: () => void) => {
+      const entry = { username: user.username, then }
+      open.add(entry)
+      return () => void open.delete(entry)
+    },
+    revoke(username: string): void {
+      for (const entry of open) if (entry.username === username) entry.then()
+    },
   }
 }

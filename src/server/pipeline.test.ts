@@ -5,6 +5,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { badRequest, type Scope, wellKnown } from '../core/index.ts'
 import { defaultFairnessLimits, Fairness } from './fairness.ts'
 import {
+  fakeRevocations,
   identity,
   partsWith,
   type Running,
@@ -297,8 +298,15 @@ describe('every request has an end', () => {
     ])
   })
 
-  test('revocation cuts what is open, and only that', async () => {
+  test.each([
+    ['the user', 'ann', 'ann'],
+    ['who impersonates the user', 'ann', 'root'],
+  ])('revocation of %s cuts what is open, and only that', async (_name, username, revoked) => {
+    const revocations = fakeRevocations()
     const server = await start({
+      onRevoked: revocations.onRevoked,
+      impersonate: (_request, authentication) =>
+        authentication.user.username === 'root' ? identity(username) : authentication,
       resources: (_request, response) => {
         response.write('event')
       },
@@ -309,12 +317,13 @@ describe('every request has an end', () => {
       const [incoming] = await once(watch, 'response')
       return incoming
     }
-    const [ann, bob] = await Promise.all([open('ann'), open('bob')])
-    const cut = server.pipeline.cut(({ user }) => user.username === 'ann', 'revoked')
-    expect(cut).toBe(1)
-    await expect(textOf(ann)).rejects.toThrow('aborted')
+    const [cut, kept] = await Promise.all([open(revoked), open('bob')])
+    revocations.revoke(revoked)
+    await expect(textOf(cut)).rejects.toThrow('aborted')
+    await server.ask('/version', bearer('bob'))
+    expect([...revocations.open].map((entry) => entry.username)).toEqual(['bob'])
     expect(server.pipeline.longRunning).toBe(1)
-    bob.destroy()
+    kept.destroy()
   })
 
   test('draining ends watches in good order and waits for the rest', async () => {
@@ -403,10 +412,11 @@ describe('requests to leave HTTP pass the same checks', () => {
   })
 
   test('revocation cuts an upgraded connection', async () => {
-    const server = await start({ upgrade: echo })
+    const revocations = fakeRevocations()
+    const server = await start({ upgrade: echo, onRevoked: revocations.onRevoked })
     const socket = await dial(server, shake(proxied, 'ann'))
     await once(socket, 'data')
-    server.pipeline.cut(({ user }) => user.username === 'ann', 'revoked')
+    revocations.revoke('ann')
     await once(socket, 'close')
     expect(socket.destroyed).toBe(true)
   })

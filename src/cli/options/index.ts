@@ -1,5 +1,5 @@
-export type { ArgumentDeclaration, CommandShape } from './command-shape.ts'
+export type { CommandShape } from './command-shape.ts'
 export { helpText } from './help-text.ts'
 export { markdownReference } from './markdown-reference.ts'
-export { type OptionSources, type ParsedOptions, parseOptions } from './parse-options.ts'
+export { type OptionSources, parseOptions } from './parse-options.ts'
 export { asksForHelp } from './read-flags.ts'

@@ -12,27 +12,7 @@ export function impersonate(exchange: Exchange, parts: PipelineParts): void | Pr
 }
 
 function actAs(exchange: Exchange, acting: Authentication): void {
-  if (acting !== exchange.authentication) {
-    exchange.impersonator = exchange.authentication
-    exchange.authentication = acting
-  }
-  cutWhenCredentialDies(exchange)
-}
-
-const longestTimerMs = 2 ** 31 - 1
-
-/** A stream must not outlive the credential that opened it. */
-function cutWhenCredentialDies(exchange: Exchange): void {
-  if (!exchange.longRunning) return
-  const expiresAt = Math.min(
-    exchange.authentication.expiresAt ?? Number.POSITIVE_INFINITY,
-    exchange.impersonator?.expiresAt ?? Number.POSITIVE_INFINITY,
-  )
-  const remainingMs = expiresAt - exchange.receivedAt
-  if (remainingMs > longestTimerMs) return
-  exchange.deadline = setTimeout(cut, Math.max(0, remainingMs), exchange)
-}
-
-function cut(exchange: Exchange): void {
-  exchange.cut(new Error('the credential has expired'))
+  if (acting === exchange.authentication) return
+  exchange.impersonator = exchange.authentication
+  exchange.authentication = acting
 }

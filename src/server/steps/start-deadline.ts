@@ -3,11 +3,11 @@ import type { Exchange } from '../exchange.ts'
 import type { PipelineParts } from '../pipeline-parts.ts'
 
 /** Says that the time for an answer is over, in Kubernetes' words. */
-export const timeout = (): ApiError =>
+const timeout = (): ApiError =>
   new ApiError('Timeout', 'Timeout: request did not complete within the allotted timeout')
 
 /** How long the request may take: the server's limit, or less if the client asks for less. */
-export function allowedMs(exchange: Exchange, maximum: number): number {
+function allowedMs(exchange: Exchange, maximum: number): number {
   if (!exchange.request.url?.includes('timeout')) return maximum
   const asked = exchange.info.query.get('timeout')
   if (asked === null || asked === '') return maximum

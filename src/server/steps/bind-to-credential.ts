@@ -1,0 +1,25 @@
+import type { Authentication } from '../../core/index.ts'
+import type { Exchange } from '../exchange.ts'
+import type { PipelineParts } from '../pipeline-parts.ts'
+
+/** A stream must not outlive the credentials that opened it: it ends when one expires or is revoked. */
+export function bindToCredential(exchange: Exchange, parts: PipelineParts): void {
+  if (!exchange.longRunning) return
+  bind(exchange, exchange.authentication, parts)
+  if (exchange.impersonator) bind(exchange, exchange.impersonator, parts)
+}
+
+const longestTimerMs = 2 ** 31 - 1
+
+function bind(exchange: Exchange, authentication: Authentication, parts: PipelineParts): void {
+  const stop = parts.onRevoked?.(authentication, () => exchange.cut(new Error('revoked')))
+  if (stop) exchange.onEnd(stop)
+  const remainingMs = (authentication.expiresAt ?? Number.POSITIVE_INFINITY) - exchange.receivedAt
+  if (remainingMs > longestTimerMs) return
+  const timer = setTimeout(expire, Math.max(0, remainingMs), exchange)
+  exchange.onEnd(() => clearTimeout(timer))
+}
+
+function expire(exchange: Exchange): void {
+  exchange.cut(new Error('the credential has expired'))
+}
