@@ -1,0 +1,94 @@
+import { readFile } from 'node:fs/promises'
+import { delimiter, dirname, join } from 'node:path'
+import { CommandFailed, systemErrorCode } from '../core/index.ts'
+import type { Kubeconfig } from './kubeconfig.ts'
+import { KubeconfigInvalid } from './kubeconfig-invalid.ts'
+import { mergeKubeconfigs } from './merge-kubeconfigs.ts'
+import { parseKubeconfig } from './parse-kubeconfig.ts'
+import { withAbsolutePaths } from './with-absolute-paths.ts'
+
+/** Where a kubeconfig is looked for, as kubectl does it. */
+export interface KubeconfigSources {
+  /** The value of `--kubeconfig`: this file alone, and it must exist. */
+  readonly explicitPath?: string | undefined
+  /** The value of KUBECONFIG: a list of files, of which some may be missing. */
+  readonly kubeconfig?: string | undefined
+  /** The home directory; `.kube/config` in it is the last resort. */
+  readonly home: string
+}
+
+/** A kubeconfig and the files that it came from. */
+export interface LoadedKubeconfig {
+  readonly config: Kubeconfig
+  /** In the order of precedence. */
+  readonly files: readonly string[]
+  /** Files that were named but do not exist. */
+  readonly missing: readonly string[]
+}
+
+/** Loads and merges kubeconfig files; nothing at all is an empty one. */
+export async function loadKubeconfig(sources: KubeconfigSources): Promise<LoadedKubeconfig> {
+  const paths = pathsOf(sources)
+  const texts = await Promise.all(paths.map(async (path) => ({ path, text: await read(path) })))
+  const present = texts.filter((file) => file.text !== undefined)
+  const missing = texts.filter((file) => file.text === undefined).map(({ path }) => path)
+  if (sources.explicitPath && missing.length > 0) throw absent(sources.explicitPath)
+  return {
+    config: mergeKubeconfigs(await parseAll(present)),
+    files: present.map(({ path }) => path),
+    missing,
+  }
+}
+
+interface KubeconfigFile {
+  readonly path: string
+  readonly text?: string | undefined
+}
+
+async function parseAll(files: readonly KubeconfigFile[]): Promise<Kubeconfig[]> {
+  const configs: Kubeconfig[] = []
+  const invalid: KubeconfigInvalid[] = []
+  for (const { path, text = '' } of files) {
+    try {
+      configs.push(withAbsolutePaths(await parseKubeconfig(text, path), dirname(path)))
+    } catch (error) {
+      if (!(error instanceof KubeconfigInvalid)) throw error
+      invalid.push(error)
+    }
+  }
+  const [first, ...others] = invalid
+  if (!first) return configs
+  if (others.length === 0) throw first
+  const problems = invalid.flatMap(({ where, problems: each }) =>
+    each.map((problem) => `${where}: ${problem}`),
+  )
+  throw new KubeconfigInvalid('the kubeconfig', problems)
+}
+
+function pathsOf({ explicitPath, kubeconfig, home }: KubeconfigSources): string[] {
+  if (explicitPath) return [explicitPath]
+  const listed = (kubeconfig ?? '').split(delimiter).filter((path) => path !== '')
+  return listed.length > 0 ? [...new Set(listed)] : [join(home, '.kube', 'config')]
+}
+
+async function read(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (cause) {
+    const code = systemErrorCode(cause) ?? 'unknown error'
+    if (code === 'ENOENT') return undefined
+    throw new CommandFailed(
+      'KUBECONFIG_UNREADABLE',
+      `cannot read the kubeconfig ${path}: ${code}`,
+      {
+        hint: 'name a file that this user may read',
+        cause,
+      },
+    )
+  }
+}
+
+const absent = (path: string): CommandFailed =>
+  new CommandFailed('KUBECONFIG_MISSING', `there is no kubeconfig ${path}`, {
+    hint: 'check the path, or leave it out to use KUBECONFIG or the default place',
+  })

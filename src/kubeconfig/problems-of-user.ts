@@ -1,0 +1,56 @@
+import type { ExecConfig, Impersonation, KubeconfigUser } from './kubeconfig.ts'
+
+/** What stops a user entry from being used, each in a sentence; kubectl's rules. */
+export function problemsOfUser(name: string, user: KubeconfigUser): string[] {
+  const problems = [
+    ...problemsOfCertificate(user),
+    ...(user.token && user.username !== undefined
+      ? ['token and username are both set: only one way to authenticate is allowed']
+      : []),
+    ...(user.exec && user.authProvider ? ['exec and auth-provider are both set: keep one'] : []),
+    ...(user.exec ? problemsOfExec(user.exec) : []),
+    ...(user.impersonate ? problemsOfImpersonation(user.impersonate) : []),
+  ]
+  return problems.map((problem) => `user ${JSON.stringify(name)}: ${problem}`)
+}
+
+function problemsOfCertificate(user: KubeconfigUser): string[] {
+  const certificates = [user.clientCertificateData, user.clientCertificate]
+  const keys = [user.clientKeyData, user.clientKey]
+  const count = (items: readonly unknown[]): number =>
+    items.filter((item) => item !== undefined).length
+  const problems: string[] = []
+  if (count(certificates) === 2) {
+    problems.push('client-certificate-data and client-certificate are both set: keep one')
+  }
+  if (count(keys) === 2) problems.push('client-key-data and client-key are both set: keep one')
+  if (count(certificates) > 0 && count(keys) === 0) {
+    problems.push('a client certificate needs client-key-data or client-key')
+  }
+  if (count(keys) > 0 && count(certificates) === 0) {
+    problems.push('a client key needs client-certificate-data or client-certificate')
+  }
+  return problems
+}
+
+const modes = ['Never', 'IfAvailable', 'Always']
+
+function problemsOfExec(exec: ExecConfig): string[] {
+  const problems: string[] = []
+  if (exec.command === '') problems.push('exec has no command')
+  if (exec.apiVersion === '') problems.push('exec has no apiVersion')
+  if (exec.env?.some(({ name }) => name === '')) problems.push('exec has an env without a name')
+  if (exec.interactiveMode !== undefined) {
+    if (!modes.includes(exec.interactiveMode)) {
+      problems.push(`exec.interactiveMode must be one of ${modes.join(', ')}`)
+    }
+  } else if (exec.apiVersion === 'client.authentication.k8s.io/v1') {
+    problems.push(`exec.interactiveMode is needed: one of ${modes.join(', ')}`)
+  }
+  return problems
+}
+
+function problemsOfImpersonation({ username, uid, groups, extra }: Impersonation): string[] {
+  if (username !== undefined || (uid === undefined && !groups?.length && !extra)) return []
+  return ['as-uid, as-groups and as-user-extra need as']
+}
