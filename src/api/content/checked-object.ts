@@ -1,10 +1,5 @@
 import { ApiError, apiVersionOf } from '../../core/index.ts'
-import {
-  type CheckedStructure,
-  checkStructure,
-  type GroupVersionKind,
-  strictScan,
-} from '../schema/index.ts'
+import { checkStructure, type GroupVersionKind, strictScan } from '../schema/index.ts'
 import { structOf } from '../schema/schema-of.ts'
 import type { FieldValidation } from './field-validation.ts'
 import type { ParsedJson } from './json-text.ts'
@@ -23,48 +18,78 @@ export interface DecodedValue {
   readonly value: unknown
   /** The JSON text, where there was one to look for duplicates in. */
   readonly json?: ParsedJson
-  /** Problems that the encoding itself has found. */
-  readonly problems?: readonly string[]
+  /** Keys that a YAML text had twice. */
+  readonly duplicates?: readonly string[]
 }
 
-/** What the body is, what it should be, and how strictly it is read. */
-export interface CheckOptions {
-  readonly actual: GroupVersionKind
+/** What a decoded value is read as. */
+export interface ReadOptions {
   readonly expected: GroupVersionKind
   readonly fieldValidation: FieldValidation
 }
 
-/** Reads the text once more only when the quick pass has seen a reason to. */
-function strictProblems(
-  { json, problems = [] }: DecodedValue,
-  checked: CheckedStructure,
-  options: CheckOptions,
-): readonly string[] {
-  if (json === undefined) return problems
-  const looksStrict = !checked.hasUnknownFields && checked.keys === json.keys
-  const ignored = options.fieldValidation === 'Ignore'
-  if ((looksStrict || ignored) && !json.hasFraction) return problems
-  return [...problems, ...strictScan(json.text, structOf(options.expected))]
+/** A value in the form of its kind, and what the kind did not know of it. */
+export interface ReadObject {
+  readonly object: Record<string, unknown>
+  readonly problems: readonly string[]
 }
 
-function checkAll(decoded: DecodedValue, options: CheckOptions) {
+/** Brings a value into the form of its kind; a value that cannot be is a StructureMismatch. */
+export function readObject(decoded: DecodedValue, options: ReadOptions): ReadObject {
+  const struct = structOf(options.expected)
+  const { object, hasUnknownFields, keys } = checkStructure(decoded.value, struct)
+  const { json, duplicates = [] } = decoded
+  if (json === undefined) return { object, problems: duplicates }
+  // The text is read once more only when the quick pass has seen a reason to.
+  const isClean = !hasUnknownFields && keys === json.keys
+  const isIgnored = options.fieldValidation === 'Ignore'
+  if ((isClean || isIgnored) && !json.hasFraction) return { object, problems: duplicates }
+  return { object, problems: [...duplicates, ...strictScan(json.text, struct)] }
+}
+
+/** The error of a strict reading, in Kubernetes' words; duplicates of YAML are one item of it. */
+export function strictError(
+  problems: readonly string[],
+  duplicates: readonly string[] = [],
+): string {
+  const others = problems.filter((problem) => !duplicates.includes(problem))
+  const yaml =
+    duplicates.length > 0 ? [`yaml: unmarshal errors:\n  ${duplicates.join('\n  ')}`] : []
+  return `strict decoding error: ${[...yaml, ...others].join(', ')}`
+}
+
+function decodeAndRead(decode: () => DecodedValue, options: CheckOptions) {
   try {
-    const checked = checkStructure(decoded.value, structOf(options.expected))
-    return { object: checked.object, problems: strictProblems(decoded, checked, options) }
+    const decoded = decode()
+    return { ...readObject(decoded, options), duplicates: decoded.duplicates }
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
     throw cannotBeHandled(options.actual, options.expected, error.message)
   }
 }
 
-/** Brings a decoded value into the form of its kind, and deals with what the kind does not know. */
-export function checkedObject(decoded: DecodedValue, options: CheckOptions): DecodedBody {
-  const { object, problems } = checkAll(decoded, options)
+/** What the body is, what it should be, and how strictly it is read. */
+export interface CheckOptions extends ReadOptions {
+  readonly actual: GroupVersionKind
+}
+
+/** Decodes a value into the form of its kind, and deals with what the kind does not know. */
+export function checkedObject(decode: () => DecodedValue, options: CheckOptions): DecodedBody {
+  const { object, problems, duplicates } = decodeAndRead(decode, options)
   const { actual, expected, fieldValidation } = options
   if (fieldValidation === 'Strict' && problems.length > 0)
-    throw cannotBeHandled(actual, expected, `strict decoding error: ${problems.join(', ')}`)
+    throw cannotBeHandled(actual, expected, strictError(problems, duplicates))
+  return {
+    object: withTypeMeta(object, actual),
+    warnings: fieldValidation === 'Warn' ? problems : [],
+  }
+}
+
+/** Names the kind first, and in its usual spelling. */
+export function withTypeMeta(
+  object: Record<string, unknown>,
+  actual: GroupVersionKind,
+): Record<string, unknown> {
   const typeMeta = { kind: actual.kind, apiVersion: apiVersionOf(actual) }
-  // Named twice so that they come first and say what the kind is in its usual spelling.
-  const typed = { ...typeMeta, ...object, ...typeMeta }
-  return { object: typed, warnings: fieldValidation === 'Warn' ? problems : [] }
+  return { ...typeMeta, ...object, ...typeMeta }
 }

@@ -7,7 +7,7 @@ import { parseJson } from './json-text.ts'
 import { bodyMediaType } from './media-types.ts'
 import { decodeMessage } from './protobuf/decode-message.ts'
 import { openEnvelope } from './protobuf/envelope.ts'
-import { actualKind, cannotBeHandled, checkKind, readTypeMeta, type TypeMeta } from './type-meta.ts'
+import { actualKind, checkKind, readTypeMeta } from './type-meta.ts'
 import { parseYaml } from './yaml-text.ts'
 
 /** What a body is decoded as. */
@@ -21,64 +21,66 @@ export interface DecodeOptions {
 
 /** A body whose encoding is understood and whose kind is known. */
 interface OpenedBody {
-  readonly typeMeta: TypeMeta
+  readonly actual: GroupVersionKind
   /** Decodes the rest; for protobuf that needs to know the kind first. */
   readonly decode: () => DecodedValue
 }
 
-function openJson(bytes: Uint8Array, maxDepth?: number): OpenedBody {
+/** Adds to an error of ours what was being done. */
+function during<T>(what: string, work: () => T): T {
   try {
-    const json = parseJson(bytes, maxDepth)
-    const typeMeta = readTypeMeta(json.value)
-    return { typeMeta, decode: () => ({ value: json.value, json }) }
+    return work()
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
-    throw badRequest(`couldn't get version/kind; json parse error: ${error.message}`)
+    throw badRequest(`${what}: ${error.message}`)
   }
 }
 
-async function openYaml(bytes: Uint8Array, maxDepth?: number): Promise<OpenedBody> {
-  const json = await parseYaml(bytes, maxDepth)
-  const typeMeta = readTypeMeta(json.value)
-  const problems = json.duplicates.map((duplicate) => `yaml: ${duplicate}`)
-  return { typeMeta, decode: () => ({ value: json.value, json, problems }) }
+const findingKind = "couldn't get version/kind; json parse error"
+
+function openJson(bytes: Uint8Array, { expected, maxDepth }: DecodeOptions): OpenedBody {
+  const json = during(findingKind, () => parseJson(bytes, maxDepth))
+  const typeMeta = during(findingKind, () => readTypeMeta(json.value))
+  return { actual: actualKind(typeMeta, expected), decode: () => ({ value: json.value, json }) }
 }
 
-function openProtobuf(bytes: Uint8Array, expected: GroupVersionKind): OpenedBody {
+async function openYaml(
+  bytes: Uint8Array,
+  { expected, maxDepth }: DecodeOptions,
+): Promise<OpenedBody> {
+  const { duplicates, ...json } = await parseYaml(bytes, maxDepth)
+  const typeMeta = during(findingKind, () => readTypeMeta(json.value))
+  return {
+    actual: actualKind(typeMeta, expected),
+    decode: () => ({ value: json.value, json, duplicates }),
+  }
+}
+
+function openProtobuf(bytes: Uint8Array, { expected }: DecodeOptions): OpenedBody {
   const { message, ...typeMeta } = openEnvelope(bytes)
-  return { typeMeta, decode: () => ({ value: decodeMessage(message, structOf(expected)) }) }
+  return {
+    actual: actualKind(typeMeta, expected),
+    decode: () => ({ value: decodeMessage(message, structOf(expected)) }),
+  }
 }
 
 async function openBody(
   bytes: Uint8Array,
   contentType: string | undefined,
-  { expected, maxDepth }: DecodeOptions,
+  options: DecodeOptions,
 ): Promise<OpenedBody> {
   const mediaType = bodyMediaType(contentType)
   try {
-    if (mediaType === 'application/json') return openJson(bytes, maxDepth)
-    if (mediaType === 'application/yaml') return await openYaml(bytes, maxDepth)
-    return openProtobuf(bytes, expected)
+    if (mediaType === 'application/json') return openJson(bytes, options)
+    if (mediaType === 'application/yaml') return await openYaml(bytes, options)
+    return openProtobuf(bytes, options)
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
     // The bytes themselves are not shown, as Kubernetes does: they may hold a credential.
     const size = bytes.length === 0 ? '<empty>' : `${bytes.length} bytes`
     throw badRequest(
-      `the object provided is unrecognized (must be of type ${expected.kind}): ${error.message} (${size})`,
+      `the object provided is unrecognized (must be of type ${options.expected.kind}): ${error.message} (${size})`,
     )
-  }
-}
-
-function decodeValue(
-  body: OpenedBody,
-  actual: GroupVersionKind,
-  expected: GroupVersionKind,
-): DecodedValue {
-  try {
-    return body.decode()
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error
-    throw cannotBeHandled(actual, expected, error.message)
   }
 }
 
@@ -93,8 +95,7 @@ export async function decodeBody(
 ): Promise<DecodedBody> {
   const { expected, fieldValidation = 'Warn' } = options
   const body = await openBody(bytes, contentType, options)
-  const actual = actualKind(body.typeMeta, expected)
+  const { actual } = body
   checkKind(actual, expected)
-  const decoded = decodeValue(body, actual, expected)
-  return checkedObject(decoded, { actual, expected, fieldValidation })
+  return checkedObject(body.decode, { actual, expected, fieldValidation })
 }

@@ -13,7 +13,7 @@ export function fieldValidationOf(parameter: string | null, options: OptionsKind
   if (parameter === null || parameter === '') return 'Warn'
   const level = levels.find((known) => known === parameter)
   if (level !== undefined) return level
-  const supported = levels.map((known) => `"${known}"`).join(', ')
+  const supported = ['', ...levels].map((known) => `"${known}"`).join(', ')
   throw invalid({ group: 'meta.k8s.io', kind: options }, '', [
     {
       reason: 'FieldValueNotSupported',

@@ -50,7 +50,8 @@ function survey(text: string, maxDepth: number): Omit<ParsedJson, 'value' | 'tex
     if (char === code.quote) at = endOfString(text, at + 1)
     else if (char === code.colon) keys++
     else if (isOpening(char)) {
-      if (++depth > maxDepth) throw badRequest('exceeded max depth')
+      if (++depth > maxDepth)
+        throw badRequest(`invalid character '${text.charAt(at)}' exceeded max depth`)
     } else if (isClosing(char)) depth--
     else if (char === code.dot) hasFraction = true
     else if ((char === code.e || char === code.E) && isExponent(text, at)) hasFraction = true

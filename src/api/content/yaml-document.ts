@@ -6,8 +6,7 @@ import { badRequest } from '../../core/index.ts'
 export type YamlLibrary = typeof yaml
 
 /** The error for a YAML text that cannot be read. */
-export const yamlProblem = (message: string) =>
-  badRequest(`error converting YAML to JSON: yaml: ${message}`)
+export const yamlProblem = (message: string) => badRequest(`yaml: ${message}`)
 
 /** Far more than any kind nests; the library needs a stack frame per level and must never run out. */
 const maxDepth = 100

@@ -1,11 +1,18 @@
+import type { GroupVersionKind } from '../schema/index.ts'
 import type { ApiGroupVersion, ApiResource } from './api-model.ts'
 
 /** The versions of the aggregated form that clients ask for, best first. */
 export const aggregatedVersions = ['v2', 'v2beta1'] as const
 
+/** Where a kind is in the group and version that lists it, only its name is said. */
+function responseKind(kind: GroupVersionKind, own: GroupVersionKind): GroupVersionKind {
+  const isOwn = kind.group === own.group && kind.version === own.version
+  return isOwn ? { group: '', version: '', kind: kind.kind } : kind
+}
+
 const resourceEntry = (resource: ApiResource) => ({
   resource: resource.resource,
-  responseKind: resource.kind,
+  responseKind: responseKind(resource.kind, resource.kind),
   scope: resource.namespaced ? 'Namespaced' : 'Cluster',
   singularResource: resource.singular,
   verbs: resource.verbs,
@@ -14,7 +21,7 @@ const resourceEntry = (resource: ApiResource) => ({
   ...(resource.subresources.length > 0 && {
     subresources: resource.subresources.map(({ name, kind, verbs }) => ({
       subresource: name,
-      responseKind: kind,
+      responseKind: responseKind(kind, resource.kind),
       verbs,
     })),
   }),

@@ -152,7 +152,7 @@ describe('discovery, aggregated form [GND-R42]', () => {
     expect(items[0].versions[0].resources).toContainEqual(
       expect.objectContaining({
         resource: 'serviceaccounts',
-        responseKind: { group: '', version: 'v1', kind: 'ServiceAccount' },
+        responseKind: { group: '', version: '', kind: 'ServiceAccount' },
         scope: 'Namespaced',
         singularResource: 'serviceaccount',
         subresources: [
