@@ -1,8 +1,13 @@
 import type { KubeObject } from '../../core/index.ts'
 import { type FieldProblem, invalidValue } from '../validation/field-problem.ts'
 import { ensureFields, type Fields, fieldsAt, setDefault, textAt, textsAt } from './fields.ts'
+import {
+  clusterIpProblems,
+  isHeadless,
+  needsClusterIp,
+  sameTexts,
+} from './service/service-ip-rules.ts'
 import { createIpAllocator, type IpAllocator } from './service-ip-allocator.ts'
-import { clusterIpProblems, isHeadless, needsClusterIp, sameTexts } from './service-ip-rules.ts'
 
 /** What happened to the addresses of a Service that is about to be stored. */
 export interface Assignment {

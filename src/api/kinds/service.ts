@@ -10,12 +10,16 @@ import {
   setDefault,
   textAt,
 } from './fields.ts'
-import { serviceColumns } from './service-columns.ts'
-import { clusterIpChangeProblems } from './service-ip-rules.ts'
-import { serviceChangeProblems, validateService, validateServiceStatus } from './service-rules.ts'
-import { isExternallyAccessible } from './service-traits.ts'
-import { reconcileUpdate } from './service-update.ts'
-import { serviceWarnings } from './service-warnings.ts'
+import { serviceColumns } from './service/service-columns.ts'
+import { clusterIpChangeProblems } from './service/service-ip-rules.ts'
+import {
+  serviceChangeProblems,
+  validateService,
+  validateServiceStatus,
+} from './service/service-rules.ts'
+import { isExternallyAccessible } from './service/service-traits.ts'
+import { reconcileUpdate } from './service/service-update.ts'
+import { serviceWarnings } from './service/service-warnings.ts'
 
 const affinitySeconds = 10_800
 

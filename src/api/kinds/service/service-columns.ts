@@ -1,7 +1,15 @@
-import type { KubeObject } from '../../core/index.ts'
-import { ageColumn, column, nameColumn, wideColumn } from './columns.ts'
-import { type Fields, fieldsAt, numberAt, recordsAt, textAt, textMapAt, textsAt } from './fields.ts'
-import type { Column } from './kind-definition.ts'
+import type { KubeObject } from '../../../core/index.ts'
+import { ageColumn, column, nameColumn, wideColumn } from '../columns.ts'
+import {
+  type Fields,
+  fieldsAt,
+  numberAt,
+  recordsAt,
+  textAt,
+  textMapAt,
+  textsAt,
+} from '../fields.ts'
+import type { Column } from '../kind-definition.ts'
 
 const specOf = (object: KubeObject): Fields => fieldsAt(object, 'spec')
 

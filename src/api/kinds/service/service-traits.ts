@@ -1,4 +1,4 @@
-import { type Fields, flagAt, textAt, textsAt } from './fields.ts'
+import { type Fields, flagAt, textAt, textsAt } from '../fields.ts'
 
 /** True when traffic from outside the cluster can reach the Service. */
 export function isExternallyAccessible(spec: Fields): boolean {

@@ -1,4 +1,4 @@
-import { carryOver, type Fields, isUnset, numberAt, recordsAt, textAt, textsAt } from './fields.ts'
+import { carryOver, type Fields, isUnset, numberAt, recordsAt, textAt, textsAt } from '../fields.ts'
 import { needsClusterIp, sameTexts } from './service-ip-rules.ts'
 import { isExternallyAccessible, needsHealthCheck, needsNodePorts } from './service-traits.ts'
 

@@ -1,4 +1,4 @@
-import type { KubeObject } from '../../core/index.ts'
+import type { KubeObject } from '../../../core/index.ts'
 import {
   duplicateValue,
   type FieldProblem,
@@ -6,9 +6,9 @@ import {
   invalidValue,
   notSupported,
   required,
-} from '../validation/field-problem.ts'
-import { ipProblems, parseIp } from '../validation/ip.ts'
-import { type Fields, fieldsAt, textAt, textsAt } from './fields.ts'
+} from '../../validation/field-problem.ts'
+import { ipProblems, parseIp } from '../../validation/ip.ts'
+import { type Fields, fieldsAt, textAt, textsAt } from '../fields.ts'
 
 const families = ['IPv4', 'IPv6']
 const policies = ['PreferDualStack', 'RequireDualStack', 'SingleStack']

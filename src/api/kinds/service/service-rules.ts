@@ -1,5 +1,5 @@
-import { isRecord, type KubeObject } from '../../core/index.ts'
-import { cidrProblems } from '../validation/cidr.ts'
+import { isRecord, type KubeObject } from '../../../core/index.ts'
+import { cidrProblems } from '../../validation/cidr.ts'
 import {
   type FieldProblem,
   forbiddenValue,
@@ -7,12 +7,12 @@ import {
   invalidValue,
   notSupported,
   required,
-} from '../validation/field-problem.ts'
-import { endpointIpProblems, ipProblems } from '../validation/ip.ts'
-import { qualifiedNameProblems } from '../validation/label-rules.ts'
-import { labelProblems } from '../validation/metadata.ts'
-import { dns1123SubdomainProblems } from '../validation/names.ts'
-import { portNumberProblems } from '../validation/port-rules.ts'
+} from '../../validation/field-problem.ts'
+import { endpointIpProblems, ipProblems } from '../../validation/ip.ts'
+import { qualifiedNameProblems } from '../../validation/label-rules.ts'
+import { labelProblems } from '../../validation/metadata.ts'
+import { dns1123SubdomainProblems } from '../../validation/names.ts'
+import { portNumberProblems } from '../../validation/port-rules.ts'
 import {
   type Fields,
   fieldsAt,
@@ -22,7 +22,7 @@ import {
   textAt,
   textMapAt,
   textsAt,
-} from './fields.ts'
+} from '../fields.ts'
 import { clusterIpProblems, isHeadless } from './service-ip-rules.ts'
 import { duplicatePortProblems, nodePortProblems, portsProblems } from './service-port-rules.ts'
 import { isExternallyAccessible, needsHealthCheck } from './service-traits.ts'

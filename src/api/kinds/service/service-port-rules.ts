@@ -5,11 +5,11 @@ import {
   invalidEach,
   invalidValue,
   required,
-} from '../validation/field-problem.ts'
-import { dns1123LabelProblems } from '../validation/names.ts'
-import { portNumberProblems, portOrNameProblems } from '../validation/port-rules.ts'
-import { appProtocolProblems, protocolProblems } from './endpoint-address.ts'
-import { type Fields, numberAt, textAt } from './fields.ts'
+} from '../../validation/field-problem.ts'
+import { dns1123LabelProblems } from '../../validation/names.ts'
+import { portNumberProblems, portOrNameProblems } from '../../validation/port-rules.ts'
+import { appProtocolProblems, protocolProblems } from '../endpoint-address.ts'
+import { type Fields, numberAt, textAt } from '../fields.ts'
 
 /** The ports that Kubernetes opens on nodes unless told otherwise. */
 const nodePortRange = { low: 30_000, high: 32_767 } as const

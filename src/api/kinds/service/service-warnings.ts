@@ -1,6 +1,6 @@
-import type { KubeObject } from '../../core/index.ts'
-import { ipWarnings } from '../validation/ip.ts'
-import { type Fields, fieldsAt, textAt, textsAt } from './fields.ts'
+import type { KubeObject } from '../../../core/index.ts'
+import { ipWarnings } from '../../validation/ip.ts'
+import { type Fields, fieldsAt, textAt, textsAt } from '../fields.ts'
 import { isHeadless } from './service-ip-rules.ts'
 
 const hintsAnnotation = 'service.kubernetes.io/topology-aware-hints'
