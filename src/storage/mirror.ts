@@ -135,6 +135,7 @@ export class Mirror {
     this.#requireReachable(after)
     const replay = this.#history.after(after).filter((event) => event.record.key.startsWith(prefix))
     if (this.#damaged.size > 0) {
+      // A deletion carries the value that it removed: its `previous` tells.
       for (const { record, previous } of replay) {
         this.#refuseDamaged(record)
         if (previous) this.#refuseDamaged(previous)
@@ -151,8 +152,6 @@ export class Mirror {
 
   #apply(event: StoreEvent): void {
     const { record, previous } = event
-    const lost = event.type === 'delete' && previous && this.#damaged.get(previous)
-    if (lost) this.#damaged.set(record, lost)
     if (event.type === 'put') {
       this.#index.set(record)
       this.#liveBytes += record.value.length

@@ -123,3 +123,15 @@ describe.each(crashes)('when %s', (_, restart) => {
     }
   })
 })
+
+test('what was served after a restart survives a loss of power', async () => {
+  const whole = await crashAt(Number.POSITIVE_INFINITY, 1)
+  for (let operation = 2; operation <= whole.disk.operations; operation += 3) {
+    const { disk } = await crashAt(operation, operation)
+    const restarted = disk.afterKill()
+    const served = await openOn(restarted)
+    const again = await openOn(restarted.afterPowerLoss())
+    expect(again.range('').runs.flat()).toEqual(served.range('').runs.flat())
+    expect(again.revision).toBe(served.revision)
+  }
+})

@@ -16,12 +16,6 @@ const openOn = (files: SimulatedDisk, checkpointRule = () => false) =>
     { ...realSystem, files, checkpointRule },
   )
 
-const copyOf = (disk: SimulatedDisk): SimulatedDisk => {
-  const copy = new SimulatedDisk()
-  for (const path of disk.paths()) copy.put(path, Buffer.from(disk.content(path)))
-  return copy
-}
-
 /** Three keys, one of them changed once, in a journal and, if wanted, partly in a checkpoint. */
 async function filledDisk(withCheckpoint: boolean): Promise<SimulatedDisk> {
   const disk = new SimulatedDisk()
@@ -155,7 +149,7 @@ describe.each([
     const outcomes = new Set<string>()
     for (const path of intact.paths()) {
       for (let at = 0; at < usedLength(intact.content(path)); at++) {
-        const disk = copyOf(intact)
+        const disk = intact.copy()
         flip(disk.content(path), at)
         outcomes.add(`${basename(path).replace(/-.*/, '')}: ${await outcomeOf(disk, whole)}`)
       }
@@ -176,11 +170,11 @@ describe.each([
     for (const path of intact.paths().filter((each) => !each.endsWith('synced'))) {
       const used = usedLength(intact.content(path))
       for (let length = 0; length < used; length++) {
-        const disk = copyOf(intact)
+        const disk = intact.copy()
         disk.put(path, Buffer.from(intact.content(path).subarray(0, length)))
         await expect(openOn(disk)).rejects.toThrow(StoreDamaged)
       }
-      const disk = copyOf(intact)
+      const disk = intact.copy()
       await disk.remove(path)
       await expect(openOn(disk)).rejects.toThrow(StoreDamaged)
     }
@@ -197,6 +191,18 @@ test('structural damage is refused with file, place and what to do [GND-R26]', a
   expect(report.problems).toMatchObject([
     { file: segment, what: expect.stringContaining('cannot be read') },
   ])
+})
+
+test('without the marker, a later commit still proves the earlier ones', async () => {
+  const disk = await filledDisk(false)
+  await disk.remove(`${directory}/synced`)
+  const structure = disk.copy()
+  damageText(structure, segment, '/b')
+  await expect(openOn(structure)).rejects.toThrow(StoreDamaged)
+  const value = disk.copy()
+  damageText(value, segment, 'value of a')
+  const store = await openOn(value)
+  expect(() => store.get('/a')).toThrow(RecordDamaged)
 })
 
 test('a value that contains the bytes of a batch is not taken for one', async () => {

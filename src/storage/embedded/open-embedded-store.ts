@@ -82,6 +82,8 @@ async function openForWriting(
 ): Promise<EmbeddedStore> {
   const { directory, clock, log } = options
   const { mirror, manifest: known, active } = content
+  // A manifest that was only just put in place may not be there after a loss of power.
+  await files.syncDirectory(directory)
   await repairTail(files, content, log)
   const needed = new Set(known.segments.map(segmentName))
   if (known.checkpoint !== undefined) needed.add(checkpointName(known.checkpoint))

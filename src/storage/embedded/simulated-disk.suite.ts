@@ -74,6 +74,13 @@ export class SimulatedDisk implements FileOps {
     return next
   }
 
+  /** Another disk with the same files, all of them synced. */
+  copy(): SimulatedDisk {
+    const copy = new SimulatedDisk(this.#random)
+    for (const [path, { current }] of this.#names) copy.put(path, Buffer.from(current))
+    return copy
+  }
+
   /** The paths of all files. */
   paths(): string[] {
     return [...this.#names.keys()].toSorted()
