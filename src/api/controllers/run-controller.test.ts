@@ -1,3 +1,4 @@
+import { setImmediate as immediately } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { ApiError, type KubeObject, silentLogger, systemClock } from '../../core/index.ts'
 import { FakeClusterView } from '../../testing/fake-cluster-view.ts'
@@ -69,6 +70,12 @@ function start(view: FakeClusterView, recorder: Recorder): () => Promise<void> {
   return stop
 }
 
+/** Ends all watches; what happens next, nobody watches. */
+async function cut(view: FakeClusterView, error: Error): Promise<void> {
+  view.cutWatches(error)
+  while (view.openWatches > 0) await immediately()
+}
+
 const has = (name: string, value = '') => `${name} ${JSON.stringify({ value })}`
 
 test('every object is looked at once at the start and again when it changes or goes', async () => {
@@ -112,7 +119,7 @@ test('changes during a lost watch are not missed', async () => {
   const recorder = new Recorder()
   start(view, recorder)
   await recorder.until(has('a'))
-  view.cutWatches(new Error('connection reset'))
+  await cut(view, new Error('connection reset'))
   view.put(object('a', '2'))
   await recorder.until(has('a', '2'))
   expect(recorder.seen).toEqual([has('a'), has('a', '2')])
@@ -123,7 +130,7 @@ test('when history is gone everything is listed again, and what vanished is noti
   const recorder = new Recorder()
   start(view, recorder)
   await recorder.until(has('b'))
-  view.cutWatches(new ApiError('Expired', 'too old resource version'))
+  await cut(view, new ApiError('Expired', 'too old resource version'))
   await view.write('delete', object('a'), {}, AbortSignal.timeout(1_000))
   view.put(object('c'))
   view.compact()
