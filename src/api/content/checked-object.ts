@@ -29,13 +29,13 @@ export interface ReadOptions {
 }
 
 /** A value in the form of its kind, and what the kind did not know of it. */
-export interface ReadObject {
+interface ReadObject {
   readonly object: Record<string, unknown>
   readonly problems: readonly string[]
 }
 
 /** Brings a value into the form of its kind; a value that cannot be is a StructureMismatch. */
-export function readObject(decoded: DecodedValue, options: ReadOptions): ReadObject {
+function readObject(decoded: DecodedValue, options: ReadOptions): ReadObject {
   const struct = structOf(options.expected)
   const { object, hasUnknownFields, keys } = checkStructure(decoded.value, struct)
   const { json, duplicates = [] } = decoded

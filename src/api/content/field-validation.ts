@@ -6,7 +6,7 @@ export type FieldValidation = 'Ignore' | 'Warn' | 'Strict'
 const levels: readonly FieldValidation[] = ['Ignore', 'Strict', 'Warn']
 
 /** The options that carry the parameter, for the error about a wrong one. */
-export type OptionsKind = 'CreateOptions' | 'UpdateOptions' | 'PatchOptions'
+type OptionsKind = 'CreateOptions' | 'UpdateOptions' | 'PatchOptions'
 
 /** Reads the `fieldValidation` query parameter; without it unknown fields are warned about. */
 export function fieldValidationOf(parameter: string | null, options: OptionsKind): FieldValidation {

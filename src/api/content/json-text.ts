@@ -3,7 +3,7 @@ import { badRequest } from '../../core/index.ts'
 import { jsonFault } from './json-fault.ts'
 
 /** How deep a body may nest unless the caller says otherwise. */
-export const defaultMaxDepth = 1000
+const defaultMaxDepth = 1000
 
 /** A JSON text and what it says. */
 export interface ParsedJson {

@@ -8,10 +8,10 @@ export const supportedMediaTypes = [
 ] as const
 
 /** One of the encodings that are understood. */
-export type BodyMediaType = (typeof supportedMediaTypes)[number]
+type BodyMediaType = (typeof supportedMediaTypes)[number]
 
 /** The error for a body in an encoding that is not among `accepted`. */
-export const unsupportedMediaType = (accepted: readonly string[]): ApiError =>
+const unsupportedMediaType = (accepted: readonly string[]): ApiError =>
   new ApiError(
     'UnsupportedMediaType',
     `the body of the request was in an unknown format - accepted media types include: ${accepted.join(', ')}`,

@@ -26,7 +26,7 @@ export interface ServerFacts {
 }
 
 /** Where the OpenAPI document of a group and version is. */
-export const openapiPathOf = (groupVersion: ApiGroupVersion): string =>
+const openapiPathOf = (groupVersion: ApiGroupVersion): string =>
   `/openapi/v3${rootPathOf(groupVersion)}`
 
 function aggregatedForms(api: readonly ApiGroupVersion[], root: '/api' | '/apis'): DocumentForms {

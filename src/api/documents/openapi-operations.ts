@@ -73,7 +73,7 @@ interface Action {
 const writing: readonly ParameterName[] = ['dryRun', 'fieldManager', 'fieldValidation']
 
 /** The operation of each verb; `watch` is a parameter of `list`. */
-export const actions: Readonly<Record<string, Action>> = {
+const actions: Readonly<Record<string, Action>> = {
   get: { method: 'get', action: 'get', id: 'read', parameters: [] },
   list: {
     method: 'get',

@@ -1,12 +1,10 @@
-export { type CheckedStructure, checkStructure } from './check-structure.ts'
+export { checkStructure } from './check-structure.ts'
 export { StructureMismatch } from './mismatch.ts'
 export { schemaOf } from './schema-of.ts'
 export type {
   FieldSchema,
   FieldType,
   GroupVersionKind,
-  PatchStrategy,
   StructSchema,
-  Topology,
 } from './schema-types.ts'
 export { strictScan } from './strict-scan.ts'

@@ -1,5 +1,5 @@
 /** Why a text is not a quantity, in the words that clients of Kubernetes know. */
-export const quantityProblems = {
+const quantityProblems = {
   format:
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
   digits: 'unable to parse numeric part of quantity',

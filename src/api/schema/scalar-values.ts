@@ -4,7 +4,7 @@ import type { FieldSchema, FieldType } from './schema-types.ts'
 import { canonicalMicroTime, canonicalTime, type TimeResult } from './timestamp.ts'
 
 /** A value of the wrong type (`shown` names it), or one whose content is wrong (`shown` says how). */
-export interface ScalarProblem {
+interface ScalarProblem {
   readonly problem: 'type' | 'content'
   readonly shown: string
   /** The Go type to name when it is not the field's. */
