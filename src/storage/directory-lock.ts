@@ -1,6 +1,7 @@
-import { randomUUID } from 'node:crypto'
-import { link, readFile, rename, unlink, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { createHash, randomUUID } from 'node:crypto'
+import { link, readFile, rename, rm, unlink, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { CommandFailed, isRecord, systemErrorCode } from '../core/index.ts'
 
 /** Who wants the lock, and how to find out whether its holder still runs. */
@@ -21,6 +22,9 @@ interface Holder {
   readonly startedAt: string
 }
 
+/** Others that take over a stale lock need no longer than this. */
+const retryMs = 5
+
 /**
  * Takes the lock file of a data directory; throws `CommandFailed` while a living process holds it.
  * The lock of a process that has died is taken over. It only sees processes of its own machine and
@@ -31,13 +35,14 @@ export async function acquireDirectoryLock(
   owner: LockOwner,
 ): Promise<DirectoryLock> {
   const path = join(directory, 'lock')
-  const content = JSON.stringify({ pid: owner.pid, startedAt: await startOf(owner.pid) })
-  const own = `${path}.${randomUUID()}`
+  const id = randomUUID()
+  const content = JSON.stringify({ pid: owner.pid, startedAt: await startOf(owner.pid), id })
+  const own = `${path}.${id}`
   await writeFile(own, content, { mode: 0o600 })
   try {
-    while (!(await linked(own, path))) await removeIfStale(directory, path, owner)
+    while (!(await linked(own, path)) && !(await takenOver(path, own, owner))) await delay(retryMs)
   } finally {
-    await unlink(own)
+    await rm(own, { force: true })
   }
   return { release: () => releaseLock(path, content) }
 }
@@ -53,21 +58,33 @@ async function linked(own: string, path: string): Promise<boolean> {
   }
 }
 
-async function removeIfStale(directory: string, path: string, owner: LockOwner): Promise<void> {
+/**
+ * Puts our lock in the place of a dead process's. Others may try the same at this moment, so there
+ * is a claim to that very lock, which one of them gets; it counts only if the lock is still there.
+ */
+async function takenOver(path: string, own: string, owner: LockOwner): Promise<boolean> {
   const content = await readIfThere(path)
-  if (content === undefined) return
-  const holder = parseHolder(content)
-  if (holder && (await isAlive(holder, owner))) throw inUse(directory, holder)
-  // Moved away before it is removed: it may be that another one has just taken the stale lock over.
-  const aside = `${path}.${randomUUID()}`
-  try {
-    await rename(path, aside)
-  } catch (error) {
-    if (systemErrorCode(error) === 'ENOENT') return
-    throw error
+  if (content === undefined) return false
+  const holder = await livingHolder(content, owner)
+  if (holder) throw inUse(dirname(path), holder)
+  const claim = `${path}.${createHash('sha256').update(content).digest('hex')}`
+  if (!(await linked(own, claim))) {
+    const other = await readIfThere(claim)
+    if (other !== undefined && !(await livingHolder(other, owner))) await rm(claim, { force: true })
+    return false
   }
-  if ((await readFile(aside, 'utf8')) !== content) await linked(aside, path)
-  await unlink(aside)
+  try {
+    if ((await readIfThere(path)) !== content) return false
+    await rename(own, path)
+    return true
+  } finally {
+    await rm(claim, { force: true })
+  }
+}
+
+async function livingHolder(content: string, owner: LockOwner): Promise<Holder | undefined> {
+  const holder = parseHolder(content)
+  return holder && (await isAlive(holder, owner)) ? holder : undefined
 }
 
 async function isAlive(holder: Holder, owner: LockOwner): Promise<boolean> {
