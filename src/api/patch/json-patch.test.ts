@@ -133,9 +133,23 @@ test('copies cannot blow an object up', () => {
   expect(() => patched({ a: ['x'.repeat(100)] }, doubling)).toThrow(/larger than 3145728 bytes/)
 })
 
-test('copies cannot nest an object without end', () => {
-  const nesting = Array.from({ length: 1_100 }, () => ({ op: 'copy', from: '/a', path: '/a/a' }))
-  expect(() => patched({ a: {} }, nesting)).toThrow(/deeper than 1000 levels/)
+/** An object with that many levels. */
+const nested = (levels: number): object => (levels === 1 ? {} : { a: nested(levels - 1) })
+
+test.each([
+  ['copying what is too deep already', [{ op: 'copy', from: '/deep', path: '/b' }], 1_001],
+  ['moving', [{ op: 'move', from: '/deep', path: '/x/y/deep' }], 998],
+  ['copying', [{ op: 'copy', from: '/deep', path: '/x/y/deep' }], 998],
+  ['adding', [add('/x/y/deep', nested(998))], 1],
+])('%s does not nest an object deeper than 1000 levels', (_, patch, levels) => {
+  const original = { deep: nested(levels), x: { y: {} } }
+  expect(() => patched(original, patch)).toThrow(/deeper than 1000 levels/)
+})
+
+test('an object of 1000 levels is fine', () => {
+  const original = { deep: nested(997), x: { y: {} } }
+  const copy = [{ op: 'copy', from: '/deep', path: '/x/y/deep' }]
+  expect(patched(original, copy)['x']).toEqual({ y: { deep: original.deep } })
 })
 
 test('an operation and its inverse leave the object as it was', () => {

@@ -73,15 +73,14 @@ function existing(work: Work, pointer: string, shown: string): unknown {
   return found.value
 }
 
-function requireDepth(operation: Operation, value: unknown): void {
-  if (operation.path.split('/').length + depthOf(value) > maxDepth) {
-    throw patchDoesNotApply(`${operation.shown} nests values deeper than ${maxDepth} levels`)
+function requireDepth(value: unknown, shown: string): void {
+  if (depthOf(value) > maxDepth) {
+    throw patchDoesNotApply(`${shown} nests values deeper than ${maxDepth} levels`)
   }
 }
 
 function insert(work: Work, operation: Operation, value: unknown): void {
   const { at, step } = locate(work, operation.path, operation.shown)
-  requireDepth(operation, value)
   if (insertAt(at, step, value)) return
   throw patchDoesNotApply(`${operation.shown}: ${JSON.stringify(step)} is no index of that list`)
 }
@@ -99,7 +98,6 @@ function replace(work: Work, operation: Operation): void {
     return
   }
   const { at, step } = locate(work, operation.path, operation.shown)
-  requireDepth(operation, value)
   if (replaceAt(at, step, value)) return
   throw patchDoesNotApply(`${operation.shown}: there is no ${JSON.stringify(operation.path)}`)
 }
@@ -112,7 +110,7 @@ function move(work: Work, operation: Operation): void {
 
 function copy(work: Work, operation: Operation): void {
   const value = existing(work, operation.from, operation.shown)
-  requireDepth(operation, value)
+  requireDepth(value, operation.shown)
   work.copiedBytes += Buffer.byteLength(JSON.stringify(value))
   if (work.copiedBytes > maxCopiedBytes) {
     throw patchDoesNotApply(
@@ -159,5 +157,6 @@ export function applyJsonPatch(
     if (act === undefined) throw patchDoesNotApply(`${operation.shown} is of an unknown kind`)
     act(work, operation)
   }
+  requireDepth(work.document, 'the patch')
   return work.document
 }

@@ -222,6 +222,17 @@ test('a list of lists does not apply', () => {
   )
 })
 
+// Comparing each with each would take longer than a test may.
+test('a list of 100,000 elements merges', () => {
+  const list = (value: string) =>
+    Array.from({ length: 100_000 }, (_, index) => ({ name: `n${index}`, value }))
+  const original = containers({ name: 'a', env: list('1') })
+  const { spec } = patched(original, containers({ name: 'a', env: list('2').toReversed() }))
+  const { env } = (spec as { containers: { env: object[] }[] }).containers[0]!
+  expect(env).toHaveLength(100_000)
+  expect(env[0]).toEqual({ name: 'n99999', value: '2' })
+})
+
 test('the result shares nothing with the patch', () => {
   const labels = { a: '1' }
   const result = patched({}, { metadata: { labels } })

@@ -80,12 +80,17 @@ function mergeObjects(
   if (replace) return elements.map(strippedFields)
   const kept = original.filter((element) => !deleted.has(ownValue(element, mergeKey)))
   const merged = [...kept]
+  const places = new Map<unknown, number>()
+  for (const [index, element] of kept.entries()) {
+    const key = ownValue(element, mergeKey)
+    if (!places.has(key)) places.set(key, index)
+  }
   for (const element of elements) {
     const key = keyOfElement(element, mergeKey)
-    const at = merged.findIndex((other) => ownValue(other, mergeKey) === key)
+    const at = places.get(key) ?? merged.length
     const before = merged[at]
-    if (before === undefined) merged.push(strippedFields(element))
-    else merged[at] = mergeElement(before, element)
+    merged[at] = before === undefined ? strippedFields(element) : mergeElement(before, element)
+    places.set(key, at)
   }
   return inOrder(merged, { client: elements, server: kept }, identityBy(mergeKey))
 }
