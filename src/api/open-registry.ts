@@ -12,8 +12,8 @@ import { ServiceAddresses } from './registry/service-addresses.ts'
 export interface RegistryParts {
   readonly store: Store
   readonly clock: Clock
-  /** The range that Services get their addresses from. */
-  readonly serviceCidr: string
+  /** The ranges that Services get their addresses from: one, or one of each family. */
+  readonly serviceCidrs: readonly [string, ...string[]]
   /** Asked on every write, in this order; the composition fills it before the first request. */
   readonly admissions: readonly Admission[]
 }
@@ -22,7 +22,7 @@ export interface RegistryParts {
 export function openRegistry({
   store,
   clock,
-  serviceCidr,
+  serviceCidrs,
   admissions,
 }: RegistryParts): RegistryContext {
   const services = store
@@ -33,7 +33,7 @@ export function openRegistry({
     clock,
     definitions: kindDefinitions,
     admissions,
-    hooks: [new ServiceAddresses(serviceCidr, services)],
+    hooks: [new ServiceAddresses(serviceCidrs, services)],
     newUid: randomUUID,
   }
 }

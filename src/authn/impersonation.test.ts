@@ -63,6 +63,7 @@ describe('impersonation', () => {
     )
     expect(acting).toEqual({
       ...admin,
+      impersonator: admin.user,
       user: {
         username: 'jane',
         uid: 'u-1',

@@ -48,7 +48,7 @@ async function actAs(
       scopeDecision(authentication, attributes) ?? (await authorizer.authorize(attributes, signal))
     if (!decision.allowed) throw denial(attributes, decision)
   }
-  return { ...authentication, user: identityOf(wanted) }
+  return { ...authentication, user: identityOf(wanted), impersonator: authentication.user }
 }
 
 const authenticationGroup = { group: 'authentication.k8s.io', version: 'v1', namespace: '' }

@@ -159,8 +159,9 @@ export class Revocations implements Component {
 
 const keyOf = ({ type, value }: Revocation): string => `${type}:${value}`
 
-function keysOf({ user, credential }: Authentication): string[] {
+function keysOf({ user, impersonator, credential }: Authentication): string[] {
   const keys = [keyOf({ type: 'user', value: user.username })]
+  if (impersonator) keys.push(keyOf({ type: 'user', value: impersonator.username }))
   if (credential?.type === 'token') keys.push(keyOf({ type: 'token', value: credential.id }))
   if (credential?.type === 'certificate') {
     const serial = normalSerial(credential.serial) ?? credential.serial

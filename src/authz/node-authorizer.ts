@@ -117,7 +117,7 @@ async function readOwnPod(
 
 /** True when the request's field selector asks for nothing but pods of the node. */
 function selectsNode(resource: ResourceAttributes, node: string): boolean {
-  const selector = 'fieldSelector' in resource ? resource.fieldSelector : undefined
+  const selector = resource.fieldSelector
   // An escaped comma could make one term look like two.
   if (typeof selector !== 'string' || selector.includes('\\')) return false
   return selector.split(',').some((term) => /^spec\.nodeName==?(.*)$/.exec(term)?.[1] === node)

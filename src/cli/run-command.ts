@@ -66,7 +66,7 @@ export async function runCommand(
   io: Io,
 ): Promise<ExitCode> {
   const match = matchCommand(commands, argv)
-  if (match) return await runMatched(match.command, match.rest, io)
+  if (match) return runMatched(match.command, match.rest, io)
   const words = argv.filter((word) => !word.startsWith('-'))
   const group = commandGroups(commands).find((name) => name === words[0])
   if (words.length === 0 || words[0] === 'help' || (group && words.length === 1)) {

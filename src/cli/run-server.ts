@@ -17,7 +17,7 @@ export async function runServer(
     level: options.logLevel,
     format: text ? 'text' : 'json',
     clock: systemClock,
-    write: io.stderr,
+    write: (line) => io.stderr(line),
   })
   const server = new ApiServer({
     options,

@@ -30,6 +30,8 @@ export interface Authentication {
   /** Name of the authenticator, for audit and metrics. */
   readonly method: string
   readonly scope?: Scope
+  /** Who really asks, when they act as somebody else. */
+  readonly impersonator?: UserInfo
   readonly credential?: CredentialId
   /** For whom the credential was made, if it says so. */
   readonly audiences?: readonly string[]

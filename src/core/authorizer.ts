@@ -18,6 +18,8 @@ export interface ResourceAttributes {
   readonly subresource: string
   readonly namespace: string
   readonly name: string
+  /** Which objects of a list, watch or deletecollection are meant. */
+  readonly fieldSelector?: string
 }
 
 /** An answer to "may they?". `denied` forbids other authorizers from allowing it. */

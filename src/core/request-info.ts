@@ -13,5 +13,7 @@ export interface RequestInfo {
   readonly resource: string
   readonly subresource: string
   readonly name: string
+  /** Of lists, watches and deletecollection. */
+  readonly fieldSelector?: string
   readonly query: URLSearchParams
 }

@@ -1,13 +1,17 @@
 import { type KubeStatus, type Logger, SallyportError, toKubeStatus } from '../core/index.ts'
+import { ClientGone } from '../http/index.ts'
 import type { Exchange } from './exchange.ts'
 import { LimitExceeded } from './limits.ts'
+
+const brokenOff = new Error('the answer broke off')
 
 /** Answers an exchange with what went wrong; when the answer has begun already, cuts it. */
 export function answerFailure(exchange: Exchange, error: unknown, log: Logger): void {
   report(exchange, error, log)
   const { response } = exchange
-  if (response.headersSent || response.destroyed) {
-    response.destroy()
+  if (response.writableEnded) return // a complete answer stays one
+  if (response.headersSent || response.destroyed || error instanceof ClientGone) {
+    exchange.cut(brokenOff)
     return
   }
   const status = statusOf(error)
@@ -37,6 +41,10 @@ function statusOf(error: unknown): KubeStatus {
 function report(exchange: Exchange, error: unknown, log: Logger): void {
   const { auditId, info, request } = exchange
   const about = { auditId, method: request.method, path: info.path }
+  if (exchange.aborted || error instanceof ClientGone) {
+    log.debug({ ...about, err: error }, 'request was cut short')
+    return
+  }
   if (!(error instanceof SallyportError)) {
     log.error({ ...about, err: error }, 'request failed unexpectedly')
     return

@@ -83,14 +83,14 @@ export class ApiServer implements Component {
       log,
       signal: this.#ending.signal,
     })
-    const [serviceCidr = ''] = options.serviceClusterIpRange
+    const [serviceCidr = '', ...moreCidrs] = options.serviceClusterIpRange
     const cluster = openCluster({
       store,
       clock,
       log,
-      serviceCidr,
+      serviceCidrs: [serviceCidr, ...moreCidrs],
       authenticateToken: async (token, _audiences, signal) =>
-        await identity.bearer.authenticateToken(token, signal),
+        identity.bearer.authenticateToken(token, signal),
     })
     await ensureNamespaces(cluster.view, this.#ending.signal)
     await preparePolicy(cluster, log, this.#closers)

@@ -33,7 +33,8 @@ export interface ExchangeOwner {
   fail(exchange: Exchange, error: unknown): void
 }
 
-const clientGone = new Error('the client has gone')
+/** Why work is stopped when nobody is there to see its result. */
+export const clientGone = new Error('the client has gone')
 
 /** One request and its answer on their way through the pipeline, and what is known of them so far. */
 export class Exchange {
@@ -104,6 +105,11 @@ export class Exchange {
     return this.#controller.signal
   }
 
+  /** Whatever fails from now on fails because of that. */
+  get aborted(): boolean {
+    return this.#abortedBecause !== undefined
+  }
+
   abort(why: Error): void {
     this.#abortedBecause ??= why
     this.#controller?.abort(this.#abortedBecause)
@@ -136,7 +142,8 @@ export class Exchange {
   cut(why: Error): void {
     this.abort(why)
     if (this.#hasLeftHttp) this.upgrade?.socket.destroy()
-    else this.response.destroy()
+    // Without an error, HTTP/2 would end the stream as if it were complete.
+    else this.response.destroy(why)
   }
 
   /** Takes the socket out of HTTP's hands; false if it is closed already. */

@@ -61,8 +61,8 @@ export interface PipelineParts {
   readonly authenticator: Authenticator
   /** Throws when the user or the credential has been revoked, or when that cannot be known. */
   readonly checkRevocation: (authentication: Authentication) => void | Promise<void>
-  /** Calls `then` once the user or the credential is revoked; the function it returns ends that. */
-  readonly onRevoked?: (authentication: Authentication, then: () => void) => () => void
+  /** Calls `cut` once the user or the credential is revoked; the function it returns ends that. */
+  readonly onRevoked?: (authentication: Authentication, cut: () => void) => () => void
   readonly impersonate: Impersonate
   readonly fairness: Fairness
   readonly authorizer: Authorizer

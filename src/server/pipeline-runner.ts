@@ -1,12 +1,17 @@
 import { type IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { Clock } from '../core/index.ts'
+import { ApiError, type Clock } from '../core/index.ts'
 import { answerFailure } from './answer-failure.ts'
-import { Exchange, type ExchangeOwner } from './exchange.ts'
+import { clientGone, Exchange, type ExchangeOwner } from './exchange.ts'
 import { OpenExchanges } from './open-exchanges.ts'
 import type { PipelineParts, Step } from './pipeline-parts.ts'
 import { SignalPool } from './signal-pool.ts'
+
+const shuttingDown = (): ApiError =>
+  new ApiError('ServiceUnavailable', 'the server is shutting down', {
+    details: { retryAfterSeconds: 1 },
+  })
 
 /** Takes every request through the steps, and sees it off when its connection is done with it. */
 export class PipelineRunner implements ExchangeOwner {
@@ -50,7 +55,7 @@ export class PipelineRunner implements ExchangeOwner {
   /** Ends streams, closes connections after their answers; resolves when nothing is under way. */
   drain(): Promise<void> {
     this.#draining = true
-    this.#open.endStreams(new Error('the server is shutting down'))
+    this.#open.endStreams(shuttingDown())
     return this.#open.idle()
   }
 
@@ -62,7 +67,13 @@ export class PipelineRunner implements ExchangeOwner {
   /** Answers with `error`, unless there is an answer already. */
   fail(exchange: Exchange, error: unknown): void {
     if (exchange.failure !== undefined || exchange.over) return
-    answerFailure(exchange, error, this.#parts.log)
+    try {
+      answerFailure(exchange, error, this.#parts.log)
+    } catch (err) {
+      // An HTTP/2 stream that is gone already takes no header.
+      this.#onError(err)
+      exchange.cut(clientGone)
+    }
   }
 
   #begin(exchange: Exchange): void {
@@ -94,12 +105,16 @@ export class PipelineRunner implements ExchangeOwner {
     this.#open.delete(exchange)
     if (exchange.ticket) this.#parts.fairness.release(exchange.ticket)
     exchange.end()
-    this.#parts.audit.complete(exchange)
-    this.#parts.metrics.complete(exchange)
+    try {
+      this.#parts.audit.complete(exchange)
+      this.#parts.metrics.complete(exchange)
+    } catch (err) {
+      this.#parts.log.error({ err, auditId: exchange.auditId }, 'request could not be recorded')
+    }
   }
 
   // A handler that writes after the end must not bring the process down.
-  readonly #onError = (err: Error): void => {
+  readonly #onError = (err: unknown): void => {
     this.#parts.log.debug({ err }, 'answer could not be written')
   }
 }

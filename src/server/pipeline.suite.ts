@@ -134,7 +134,11 @@ async function askHttp2(port: number, path: string, ask: Ask): Promise<Answer> {
       ':method': ask.method ?? 'GET',
       ...ask.headers,
     })
-    const [headers] = (await once(stream, 'response')) as [Record<string, unknown>]
+    const answered = once(stream, 'response') as Promise<[Record<string, unknown>]>
+    const closed = once(stream, 'close').then(() => undefined)
+    const first = await Promise.race([answered, closed])
+    if (first === undefined) throw new Error('stream closed without an answer')
+    const [headers] = first
     return answer(Number(headers[':status']), headers, await textOf(stream))
   } finally {
     session.close()
@@ -177,16 +181,16 @@ export function recordingAudit() {
 
 /** Revokes on demand. */
 export function fakeRevocations() {
-  const open = new Set<{ username: string; then: () => void }>()
+  const open = new Set<{ username: string; cut: () => void }>()
   return {
     open,
-    onRevoked: ({ user }: Authentication, then: () => void) => {
-      const entry = { username: user.username, then }
+    onRevoked: ({ user }: Authentication, cut: () => void) => {
+      const entry = { username: user.username, cut }
       open.add(entry)
       return () => void open.delete(entry)
     },
     revoke(username: string): void {
-      for (const entry of open) if (entry.username === username) entry.then()
+      for (const entry of open) if (entry.username === username) entry.cut()
     },
   }
 }

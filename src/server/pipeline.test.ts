@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { request } from 'node:http'
 import { connect } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
-import { badRequest, type Scope, wellKnown } from '../core/index.ts'
+import { badRequest, type Scope, silentLogger, wellKnown } from '../core/index.ts'
 import { defaultFairnessLimits, Fairness } from './fairness.ts'
 import {
   fakeRevocations,
@@ -340,6 +340,84 @@ describe('every request has an end', () => {
     const [text] = await Promise.all([textOf(incoming), server.pipeline.drain()])
     expect(text).toBe('eventbye')
     expect((await server.ask('/version', bearer('ann'))).headers['connection']).toBe('close')
+  })
+})
+
+describe('what goes wrong late harms nobody else', () => {
+  test.each(versions)('a stream that is gone before its refusal, over %s', async (version) => {
+    const server = await start(
+      {
+        resources: (_request, response) => {
+          response.destroy()
+          throw new Error('and now this')
+        },
+      },
+      version,
+    )
+    await expect(server.ask(pods, bearer('ann'))).rejects.toThrow(/hang up|closed|premature/i)
+    expect((await server.ask('/version', bearer('ann'))).code).toBe(200)
+  })
+
+  test('an audit that throws', async () => {
+    const said: string[] = []
+    const server = await start({
+      log: { ...silentLogger, error: (_fields, message) => said.push(message) },
+      metrics: {
+        complete: () => {
+          throw new Error('a bug')
+        },
+      },
+    })
+    expect((await server.ask(pods, bearer('ann'))).code).toBe(200)
+    await server.pipeline.drain()
+    expect(said).toEqual(['request could not be recorded'])
+  })
+
+  test.each(versions)(
+    'an answer that breaks off is cut, not completed, over %s',
+    async (version) => {
+      const server = await start(
+        {
+          resources: async (_request, response) => {
+            response.write('half')
+            await new Promise((resolve) => setImmediate(resolve))
+            throw new Error('a bug')
+          },
+        },
+        version,
+      )
+      await expect(server.ask(pods, bearer('ann'))).rejects.toThrow(/aborted|INTERNAL_ERROR/)
+    },
+  )
+
+  test('a watch that has not begun when the server drains is a 503', async () => {
+    const server = await start({
+      resources: async (_request, _response, signal) => {
+        void server.pipeline.drain()
+        await Promise.resolve()
+        signal.throwIfAborted()
+      },
+    })
+    const answer = await server.ask(`${pods}?watch=1`, bearer('ann'))
+    expect([answer.code, answer.headers['retry-after']]).toEqual([503, '1'])
+  })
+
+  test('a client that goes is no error', async () => {
+    const said: string[] = []
+    const say = (_fields: object, message: string) => said.push(message)
+    const server = await start({
+      log: { ...silentLogger, error: say, warn: say },
+      resources: async (_request, _response, signal) => {
+        client.destroy()
+        await once(signal, 'abort')
+        signal.throwIfAborted()
+      },
+    })
+    const client = request({ port: server.port, path: pods, agent: false, ...bearer('ann') }).end()
+    client.on('error', () => {})
+    await new Promise((resolve) => client.on('close', resolve))
+    await server.pipeline.drain()
+    expect(said).toEqual([])
   })
 })
 

@@ -18,6 +18,7 @@ class Parsed implements ParsedRequest {
   resource = ''
   subresource = ''
   name = ''
+  fieldSelector = ''
   rest = ''
   readonly #search: string
   #query: URLSearchParams | undefined
@@ -144,7 +145,8 @@ function readCollectionVerb(info: Parsed): void {
   if (!info.hasQuery) return
   const watch = info.query.get('watch')
   if (watch !== null && watch !== '0' && watch.toLowerCase() !== 'false') info.verb = 'watch'
-  info.name = nameRequiredBy(info.query.get('fieldSelector') ?? '')
+  info.fieldSelector = info.query.get('fieldSelector') ?? ''
+  info.name = nameRequiredBy(info.fieldSelector)
 }
 
 const exactName = /^metadata\.name==?([^=!]+)$/

@@ -23,7 +23,7 @@ async function open(): Promise<ClusterViewFixture> {
     store,
     clock: systemClock,
     log: silentLogger,
-    serviceCidr: '10.96.0.0/16',
+    serviceCidrs: ['10.96.0.0/16'],
     authenticateToken: async (value) =>
       value === token.reveal()
         ? { user: { username: 'jane', groups: [] }, method: 'test' }

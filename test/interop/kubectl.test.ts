@@ -187,6 +187,7 @@ describe.each(versions.filter(({ version, path }) => path || version !== '1.33')
       await saw('DELETED')
       watcher.kill()
       await once(watcher, 'exit')
+      expect(seen).toMatch(/ADDED[^]*MODIFIED[^]*DELETED/)
     })
 
     test.skipIf(!there)('describe works for every kind [GND-R90]', async () => {
@@ -348,7 +349,7 @@ describe.each(versions.filter(({ version, path }) => path || version !== '1.33')
       await kubectl(inNamespace(`wait cm/waited --for=jsonpath='{.data.a}'=1 --timeout=5s`))
       const gone = kubectl(inNamespace('wait cm/waited --for=delete --timeout=10s'))
       await kubectl(inNamespace('delete cm waited'))
-      await gone
+      expect(await gone).toContain('condition met')
     })
 
     test.skipIf(!there)('deleting a namespace takes its content with it [GND-R49]', async () => {

@@ -1,5 +1,5 @@
 export { decodeBody } from './decode-body.ts'
 export { type FieldValidation, fieldValidationOf } from './field-validation.ts'
-export { parseJson } from './json-text.ts'
+export { type ParsedJson, parseJson } from './json-text.ts'
 export { supportedMediaTypes } from './media-types.ts'
 export { readPatched } from './patched-object.ts'

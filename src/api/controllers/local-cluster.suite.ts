@@ -37,7 +37,7 @@ export class LocalCluster {
     this.#context = openRegistry({
       store: openMemoryStore(),
       clock: systemClock,
-      serviceCidr: '10.96.0.0/16',
+      serviceCidrs: ['10.96.0.0/16'],
       admissions: [],
     })
     const view = new LocalClusterView(this.#context, async (_kind, object) => object)

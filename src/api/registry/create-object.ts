@@ -6,6 +6,7 @@ import {
   invalid,
   type KubeObject,
   kubeTime,
+  type UserInfo,
 } from '../../core/index.ts'
 import { KeyExists, type StoredRecord } from '../../storage/index.ts'
 import type { KindDefinition } from '../kinds/kind-definition.ts'
@@ -26,6 +27,9 @@ function generatedName(base: string): string {
   for (let i = 0; i < suffixLength; i++) name += suffixAlphabet[randomInt(suffixAlphabet.length)]
   return name
 }
+
+/** Who creates, and for how long they wait. */
+type CreateOptions = WriteOptions & { readonly signal: AbortSignal }
 
 /** Gives a new object what the server decides, and refuses what is wrong with it. */
 function prepareDraft(
@@ -79,45 +83,65 @@ async function storeNew(
   }
 }
 
-/** Stores a new object. `draft` is decoded, structurally right and belongs to this call. */
-export async function createObject(
+async function admit(
   context: RegistryContext,
   definition: KindDefinition,
   draft: KubeObject,
-  options: WriteOptions & { readonly signal: AbortSignal },
-): Promise<WriteResult> {
-  const { metadata } = draft
-  const base = metadata.name ? '' : (metadata.generateName ?? '')
-  if (base) metadata.name = generatedName(base)
-  prepareDraft(context, definition, draft, options)
-  requireLivingNamespace(context, definition, draft)
-  for (const admit of context.admissions) {
-    await admit(
+  options: CreateOptions,
+): Promise<void> {
+  for (const admission of context.admissions) {
+    await admission(
       {
         user: options.user,
         operation: 'create',
         kind: definition.kind,
         subresource: '',
-        namespace: metadata.namespace ?? '',
-        name: metadata.name,
+        namespace: draft.metadata.namespace ?? '',
+        name: draft.metadata.name,
         object: draft,
         dryRun: options.dryRun,
       },
       options.signal,
     )
   }
-  if (options.dryRun) {
-    if (context.store.get(storeKey(definition.kind, metadata)))
-      throw alreadyExists(definition.kind, metadata.name)
-    return { object: draft }
-  }
+}
+
+/** Stores under the name given or, where that was left to us, under another one if it is taken. */
+async function storeUnderFreeName(
+  context: RegistryContext,
+  definition: KindDefinition,
+  draft: KubeObject,
+  options: { readonly user: UserInfo; readonly generateFrom: string },
+): Promise<WriteResult> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await storeNew(context, definition, draft)
     } catch (error) {
       const taken = error instanceof ApiError && error.reason === 'AlreadyExists'
-      if (!base || !taken || attempt === generateAttempts) throw error
-      metadata.name = generatedName(base)
+      if (!options.generateFrom || !taken || attempt === generateAttempts) throw error
+      draft.metadata.name = generatedName(options.generateFrom)
+      // What follows from the name must follow from the new one.
+      definition.prepareCreate(draft, { user: options.user, clock: context.clock })
     }
   }
+}
+
+/** Stores a new object. `draft` is decoded, structurally right and belongs to this call. */
+export async function createObject(
+  context: RegistryContext,
+  definition: KindDefinition,
+  draft: KubeObject,
+  options: CreateOptions,
+): Promise<WriteResult> {
+  const { metadata } = draft
+  const generateFrom = metadata.name ? '' : (metadata.generateName ?? '')
+  if (generateFrom) metadata.name = generatedName(generateFrom)
+  prepareDraft(context, definition, draft, options)
+  requireLivingNamespace(context, definition, draft)
+  await admit(context, definition, draft, options)
+  if (!options.dryRun)
+    return storeUnderFreeName(context, definition, draft, { user: options.user, generateFrom })
+  if (context.store.get(storeKey(definition.kind, metadata)))
+    throw alreadyExists(definition.kind, metadata.name)
+  return { object: draft }
 }

@@ -67,7 +67,9 @@ function carryOver(definition: KindDefinition, draft: KubeObject, stored: KubeOb
 
 function countGeneration(definition: KindDefinition, draft: KubeObject, stored: KubeObject): void {
   if (!definition.hasGeneration) return
-  const changed = JSON.stringify(draft['spec']) !== JSON.stringify(stored['spec'])
+  const changed = definition.isNewGeneration
+    ? definition.isNewGeneration(draft, stored)
+    : JSON.stringify(draft['spec']) !== JSON.stringify(stored['spec'])
   draft.metadata.generation = (stored.metadata.generation ?? 1) + (changed ? 1 : 0)
 }
 

@@ -1,5 +1,12 @@
 import { isRecord, type KubeObject } from '../../core/index.ts'
-import { decodeBody, type FieldValidation, fieldValidationOf, parseJson } from '../content/index.ts'
+import {
+  decodeBody,
+  type FieldValidation,
+  fieldValidationOf,
+  type ParsedJson,
+  parseJson,
+  readPatched,
+} from '../content/index.ts'
 import type { GroupVersionKind } from '../schema/index.ts'
 import type { ApiCall } from './api-call.ts'
 
@@ -48,25 +55,26 @@ export async function decodeSent(
 ): Promise<Sent> {
   const fieldValidation = fieldValidationOf(call.info.query.get('fieldValidation'), options)
   const contentType = call.request.headers['content-type']
-  return await decodeSentBytes(await call.readBody(), expected, { contentType, fieldValidation })
+  return decodeSentBytes(await call.readBody(), expected, { contentType, fieldValidation })
+}
+
+/** The patch in the body of a request. */
+export async function decodePatch(call: ApiCall): Promise<ParsedJson> {
+  return parseJson(await call.readBody())
 }
 
 /** Decodes what a patch has made of an object, as strictly as if it had been sent. */
-export async function decodePatched(
+export function decodePatched(
   call: ApiCall,
   outcome: Record<string, unknown>,
-  expected: GroupVersionKind,
-): Promise<Sent> {
+  patch: ParsedJson,
+): Sent {
+  const { group, version, kind } = call.resource.definition.kind
+  const expected = { group, version, kind }
   const parameter = call.info.query.get('fieldValidation')
-  return await decodeSentBytes(Buffer.from(JSON.stringify(outcome)), expected, {
-    contentType: 'application/json',
-    fieldValidation: fieldValidationOf(parameter, 'PatchOptions'),
-  })
-}
-
-/** The patch in the body of a request, as plain JSON. */
-export async function decodePatch(call: ApiCall): Promise<unknown> {
-  return parseJson(await call.readBody()).value
+  const fieldValidation = fieldValidationOf(parameter, 'PatchOptions')
+  const { object, warnings } = readPatched(outcome, { expected, fieldValidation, patch })
+  return { object: asKubeObject(object, expected), warnings }
 }
 
 const deleteOptions: GroupVersionKind = { group: '', version: 'v1', kind: 'DeleteOptions' }

@@ -12,6 +12,7 @@ import { handleGet } from './read-object.ts'
 import { handleReview } from './review-request.ts'
 import { RunCache } from './run-cache.ts'
 import { type ServedResource, servedResources } from './served-resource.ts'
+import { warn } from './warn.ts'
 import { handleWatch, type WatchLimits } from './watch-request.ts'
 import { handleCreate, handlePatch, handleUpdate } from './write-object.ts'
 
@@ -94,7 +95,10 @@ export class ResourceApi {
     if (extension) return extension(authorized, response, signal)
     const resource = this.#served.get(path)
     if (!resource) return this.#review(authorized, response, signal)
-    return verbFor(resource, info)(this.#call(authorized, resource, response, signal), this)
+    const call = this.#call(authorized, resource, response, signal)
+    const { deprecation } = resource.definition
+    if (deprecation !== undefined) warn(call, [deprecation])
+    return verbFor(resource, info)(call, this)
   }
 
   #call(
@@ -148,8 +152,7 @@ function verbFor({ definition }: ServedResource, info: RequestInfo): Verb {
     throw notServed()
   if (info.subresource === '') {
     if (info.verb === 'create' && info.name !== '') throw notAllowed()
-    // Too much to do at once; Kubernetes has no such verb for them either.
-    if (info.verb === 'deletecollection' && info.resource === 'namespaces') throw notAllowed()
+    if (definition.verbs && !definition.verbs.includes(info.verb)) throw notAllowed()
     return verb
   }
   const subresource = definition.subresources.find(({ name }) => name === info.subresource)

@@ -1,4 +1,5 @@
 import { ApiError, badRequest, invalid, type KubeObject } from '../../core/index.ts'
+import type { ParsedJson } from '../content/index.ts'
 import { applyPatch, type PatchType, patchTypeOf } from '../patch/index.ts'
 import { createObject, type WriteResult } from '../registry/create-object.ts'
 import { type Change, updateObject } from '../registry/update-object.ts'
@@ -6,6 +7,7 @@ import { schemaOf } from '../schema/index.ts'
 import { type ApiCall, keyOfCall } from './api-call.ts'
 import { decodePatch, decodePatched, decodeSent, type Sent } from './decode-sent.ts'
 import { sendObject, sendRecord } from './read-object.ts'
+import { warn } from './warn.ts'
 
 /** True for `dryRun=All`; throws a 422 for any other value. */
 export function isDryRun(call: ApiCall): boolean {
@@ -22,14 +24,8 @@ export function isDryRun(call: ApiCall): boolean {
   return values.includes('All')
 }
 
-/** Sends warnings as Kubernetes does, so that kubectl shows them to its user. */
-export function warn(call: ApiCall, warnings: readonly string[]): void {
-  if (warnings.length === 0) return
-  const texts = warnings.map((text) => `299 - ${JSON.stringify(text.replace(/[\r\n]+/g, ' '))}`)
-  call.response.setHeader('Warning', texts)
-}
-
 async function sendResult(call: ApiCall, code: number, result: WriteResult): Promise<void> {
+  warn(call, call.resource.definition.warnings?.(result.object) ?? [])
   if (result.record) await sendRecord(call, code, result.record)
   else await sendObject(call, code, result.object)
 }
@@ -109,18 +105,12 @@ export async function handleUpdate(call: ApiCall): Promise<void> {
   }
 }
 
-/** Applies a patch to the stored object and decodes the outcome as strictly as if it had been sent. */
-async function patched(
-  call: ApiCall,
-  type: PatchType,
-  document: unknown,
-  stored: KubeObject,
-): Promise<Sent> {
+/** Applies a patch to the stored object and reads the outcome as strictly as if it had been sent. */
+function patched(call: ApiCall, type: PatchType, patch: ParsedJson, stored: KubeObject): Sent {
   const { kind } = call.resource.definition
   const schema = schemaOf(kind)
   if (!schema) throw new Error(`no schema for ${kind.kind}`)
-  const outcome = applyPatch(type, document, stored, schema)
-  const sent = await decodePatched(call, outcome, kind)
+  const sent = decodePatched(call, applyPatch(type, patch.value, stored, schema), patch)
   if (sent.object.metadata.name !== stored.metadata.name)
     throw badRequest(
       `the name of the object (${sent.object.metadata.name}) does not match the name on the URL (${stored.metadata.name})`,
@@ -132,7 +122,7 @@ async function patched(
 export async function handlePatch(call: ApiCall): Promise<void> {
   const dryRun = isDryRun(call)
   const type = patchTypeOf(call.request.headers['content-type'])
-  const document = await decodePatch(call)
+  const patch = await decodePatch(call)
   const { context, user, signal, resource } = call
   const warnings = new Set<string>()
   const result = await updateObject(context, resource.definition, {
@@ -141,9 +131,9 @@ export async function handlePatch(call: ApiCall): Promise<void> {
     signal,
     ...subresourceOf(call),
     key: keyOfCall(call),
-    mutate: async (stored) => {
+    mutate: (stored) => {
       const before = stored.metadata.resourceVersion
-      const sent = await patched(call, type, document, stored)
+      const sent = patched(call, type, patch, stored)
       for (const text of sent.warnings) warnings.add(text)
       // A version that the patch does not state is not a condition: the patch may be tried again.
       if (sent.object.metadata.resourceVersion === before)

@@ -75,7 +75,12 @@ export const userCreateCommand = defineCommand({
     const directory = dataDirectory(values.dataDir, io)
     const { view, server } = await openClusterAccess(directory)
     const clock = systemClock
-    const log = createLogger({ level: 'warn', format: 'text', clock, write: io.stderr })
+    const log = createLogger({
+      level: 'warn',
+      format: 'text',
+      clock,
+      write: (line) => io.stderr(line),
+    })
     const pki = await openPki(resolve(directory, 'pki'), { clock, log })
     if (values.group.includes(wellKnown.masters))
       io.stderr(`warning: ${name} will be in ${wellKnown.masters}: no RBAC rule can limit them\n`)

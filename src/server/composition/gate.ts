@@ -58,7 +58,7 @@ export interface Gate {
 async function openAudit(parts: GateParts): Promise<AuditSink> {
   const { options, directory, clock, log, process } = parts
   if (options.auditLogPath === '-') return auditToStream(process.stdout)
-  return await openAuditLog({
+  return openAuditLog({
     path: options.auditLogPath ?? directory.auditLog,
     maxBytes: options.auditLogMaxsize * 1024 * 1024,
     maxBackups: options.auditLogMaxbackup,

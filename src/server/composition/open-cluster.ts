@@ -33,7 +33,7 @@ export interface LocalClusterParts {
   readonly store: Store
   readonly clock: Clock
   readonly log: Logger
-  readonly serviceCidr: string
+  readonly serviceCidrs: readonly [string, ...string[]]
   readonly authenticateToken: ReviewSources['authenticateToken']
 }
 
@@ -43,10 +43,10 @@ function subjectOfRequest(encoded: string) {
 
 /** Puts registry, authorization and the checks on writes together. */
 export function openCluster(parts: LocalClusterParts): LocalCluster {
-  const { store, clock, log, serviceCidr, authenticateToken } = parts
+  const { store, clock, log, serviceCidrs, authenticateToken } = parts
   // Filled below: the checks need the view, and the view needs the registry that they guard.
   const admissions: Admission[] = []
-  const context = openRegistry({ store, clock, serviceCidr, admissions })
+  const context = openRegistry({ store, clock, serviceCidrs, admissions })
   const view: ClusterView = new LocalClusterView(context, (_kind, object, signal) =>
     answerReview(object, serverUser, reviews, signal),
   )

@@ -53,14 +53,14 @@ export async function openServing(
 ): Promise<ServingCertificate> {
   const { tlsCertFile, tlsPrivateKeyFile } = options
   if (tlsCertFile !== undefined && tlsPrivateKeyFile !== undefined)
-    return await openServingCertificate({
+    return openServingCertificate({
       certFile: tlsCertFile,
       keyFile: tlsPrivateKeyFile,
       ...parts,
     })
   const names = servingNames(options, serviceAddress)
   await pki.ensureServing(names)
-  return await openServingCertificate({
+  return openServingCertificate({
     ...pki.serving,
     renew: () => pki.ensureServing(names),
     ...parts,
@@ -71,5 +71,5 @@ export async function openServing(
 export async function clientCaPem(options: ServerOptions, pki: Pki): Promise<string> {
   return options.clientCaFile === undefined
     ? pki.clusterCa.bundlePem
-    : await readFile(options.clientCaFile, 'utf8')
+    : readFile(options.clientCaFile, 'utf8')
 }
