@@ -24,7 +24,7 @@ const configMaps: Kind = {
   resource: 'configmaps',
   namespaced: true,
 }
-const rounds = 3
+const rounds = 2
 const writers = 8
 const pauses = { firstMs: 20, longestMs: 200 }
 
