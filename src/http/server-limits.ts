@@ -15,6 +15,12 @@ export interface ServerLimits {
   readonly lingerMs: number
   /** Requests at a time on one HTTP/2 connection. */
   readonly maxConcurrentStreams: number
+  /**
+   * By how many aborted requests may outnumber completed ones on an HTTP/2 connection. Opening and
+   * resetting streams is free for a client and costs us work; below Node's own limit of 1,000, after
+   * which it says goodbye but leaves the connection open.
+   */
+  readonly maxAbortedLead: number
 }
 
 /** Limits that a small cluster never feels. */
@@ -27,4 +33,5 @@ export const defaultServerLimits: ServerLimits = {
   idleTimeoutMs: 90_000,
   lingerMs: 1_000,
   maxConcurrentStreams: 250,
+  maxAbortedLead: 500,
 }

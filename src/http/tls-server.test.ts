@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import type { ClientHttp2Session, IncomingHttpHeaders } from 'node:http2'
 import { connect as connectTcp, createServer as createTcpServer } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { createServer as createPlainTlsServer } from 'node:tls'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { silentLogger } from '../core/index.ts'
@@ -67,6 +68,24 @@ describe('one port', () => {
     socket.write('ping')
     const [pong] = await once(socket, 'data')
     expect(String(pong)).toBe('ping')
+  })
+
+  test('outlives an upgraded connection that is reset', async () => {
+    let upgraded: Duplex | undefined
+    const { port } = await lab.serve({
+      onRequest: echo,
+      onUpgrade: (_request, socket) => {
+        upgraded = socket
+        socket.write('HTTP/1.1 101 Switching Protocols\r\n\r\n')
+      },
+    })
+    const socket = await lab.connect(port)
+    socket.write('GET /up HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n')
+    await once(socket, 'data')
+    const closed = new Promise((resolve) => upgraded?.once('close', resolve))
+    upgraded?.destroy(new Error('connection reset'))
+    await closed
+    expect((await lab.fetch(port)).status).toBe(200)
   })
 
   test('outlives a handler that throws', async () => {
@@ -437,6 +456,25 @@ describe('limits hold [GND-R83]', () => {
     expect(settings.maxConcurrentStreams).toBe(2)
   })
 
+  test('an HTTP/2 connection that never says anything is closed', async () => {
+    const { port } = await lab.serve({ onRequest: echo, limits: { idleTimeoutMs: 50 } })
+    const socket = await lab.connect(port, { ALPNProtocols: ['h2'] })
+    expect(socket.alpnProtocol).toBe('h2')
+    await expect(once(socket.resume(), 'close')).resolves.toBeDefined()
+  })
+
+  test('a flood of requests that are reset at once ends its connection, and no other', async () => {
+    const { port } = await lab.serve({ onRequest: echo })
+    const bystander = lab.http2(port)
+    await get(bystander, '/before')
+    const socket = await lab.connect(port, { ALPNProtocols: ['h2'] })
+    socket.on('error', () => {}).resume()
+    const closed = new Promise((resolve) => socket.once('close', resolve))
+    socket.write(Buffer.concat([http2Preface, frame(4, 0, 0), ...resetFlood(20_000)]))
+    await closed
+    expect(await get(bystander, '/after')).toBe('2.0 /after')
+  })
+
   test('a connection can be looked at and dropped before its handshake', async () => {
     const { port } = await lab.serve({
       onRequest: echo,
@@ -445,6 +483,26 @@ describe('limits hold [GND-R83]', () => {
     await expect(lab.connect(port)).rejects.toThrow(/ECONNRESET|disconnected/)
   })
 })
+
+const http2Preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
+
+function frame(type: number, flags: number, stream: number, payload = Buffer.alloc(0)): Buffer {
+  const header = Buffer.alloc(9)
+  header.writeUIntBE(payload.length, 0, 3)
+  header.writeUInt8(type, 3)
+  header.writeUInt8(flags, 4)
+  header.writeUInt32BE(stream, 5)
+  return Buffer.concat([header, payload])
+}
+
+function* resetFlood(count: number): Generator<Buffer> {
+  const get = Buffer.from([0x82, 0x87, 0x84, 0x41, 1, 0x61])
+  const cancel = Buffer.from([0, 0, 0, 8])
+  for (let i = 0; i < count; i++) {
+    yield frame(1, 5, 2 * i + 1, get)
+    yield frame(3, 0, 2 * i + 1, cancel)
+  }
+}
 
 describe('an answer that comes before the body has been read', () => {
   const refuse: RequestHandler = (_request, response) => {

@@ -1,5 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { createSecureServer, type Http2SecureServer, type ServerHttp2Session } from 'node:http2'
+import {
+  constants,
+  createSecureServer,
+  type Http2SecureServer,
+  type ServerHttp2Session,
+} from 'node:http2'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
@@ -131,6 +136,8 @@ export class TlsServer {
     if (onUpgrade) {
       server.on('upgrade', (request: IncomingMessage, socket: TLSSocket, head: Buffer) => {
         this.#connections.upgraded(socket)
+        // Node stops listening here, and an error that nobody listens to would end the process.
+        socket.on('error', (err) => log.debug({ err }, 'upgraded connection failed'))
         onUpgrade(request, socket, head)
       })
     }
@@ -156,9 +163,15 @@ export class TlsServer {
     this.#connections.openedHttp2(session)
     session.setLocalWindowSize(1024 * 1024)
     let streams = 0
+    let lead = 0
     session.on('stream', (stream) => {
       streams++
-      stream.once('close', () => streams--)
+      stream.once('close', () => {
+        streams--
+        const isAborted = stream.aborted || stream.rstCode !== constants.NGHTTP2_NO_ERROR
+        lead = Math.max(0, lead + (isAborted ? 1 : -1))
+        if (lead > this.#limits.maxAbortedLead) session.close()
+      })
     })
     session.setTimeout(this.#limits.idleTimeoutMs, () => {
       if (streams === 0) session.close()

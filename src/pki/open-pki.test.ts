@@ -235,6 +235,23 @@ describe('the serving certificate', () => {
     expect(await reissued(() => {}, ['Kubernetes', '0:0:0:0:0:0:0:1'])).toBe(false)
   })
 
+  test('does not name the zone of an address, nor an address twice', async () => {
+    const names = ['fe80::1%eth0', 'fe80::1', '127.0.0.1', '127.0.0.1']
+    await (await openPki(directory, options)).ensureServing(names)
+    expect((await serving()).subjectAltName).toBe(
+      'IP Address:FE80:0:0:0:0:0:0:1, IP Address:127.0.0.1',
+    )
+    expect(await (await openPki(directory, options)).ensureServing(names)).toBe(false)
+  })
+
+  test.each(['a b', 'a\n', 'bücher.example', '', '.', '1.2.3.4/24', 'https://a', 'a..b'])(
+    'is not issued for %j',
+    async (name) => {
+      const pki = await openPki(directory, options)
+      await expect(pki.ensureServing([name])).rejects.toMatchObject({ code: 'SAN_INVALID' })
+    },
+  )
+
   test('is issued anew for the same key when the clock went back', async () => {
     await (await openPki(directory, options)).ensureServing(sans)
     const key = await read('apiserver.key')

@@ -1,5 +1,5 @@
 import type { KeyObject, X509Certificate } from 'node:crypto'
-import { isIP } from 'node:net'
+import { isIP, isIPv6 } from 'node:net'
 import { CommandFailed, type Logger } from '../core/index.ts'
 import { type CertificateAuthority, issueCertificate } from './issue-certificate.ts'
 import { generateEcKey, privateKeyPem, publicKeyOf } from './keys.ts'
@@ -30,8 +30,8 @@ export function isDueForRenewal(certificate: X509Certificate, now: number): bool
   return now >= from + ((to - from) * 2) / 3
 }
 
-/** The names out of `sans` that the certificate does not cover. */
-export function missingSans(certificate: X509Certificate, sans: readonly string[]): string[] {
+// The names out of `sans` that the certificate does not cover.
+function missingSans(certificate: X509Certificate, sans: readonly string[]): string[] {
   return sans.filter((name) =>
     isIP(name)
       ? certificate.checkIP(name) === undefined
@@ -41,10 +41,11 @@ export function missingSans(certificate: X509Certificate, sans: readonly string[
 
 /** Makes sure that a serving certificate is there and good for a while; true when a new one was issued. */
 export async function ensureServing(
-  files: ServingFiles,
+  wanted: ServingFiles,
   now: number,
   log: Logger,
 ): Promise<boolean> {
+  const files = { ...wanted, sans: normalSans(wanted.sans) }
   const [found, key] = await Promise.all([
     readCertificateFile(files.certFile),
     readKeyFile(files.keyFile),
@@ -62,6 +63,20 @@ export async function ensureServing(
   await reissue(files, key, now)
   log.info({ file: files.certFile, reason }, 'serving certificate issued')
   return true
+}
+
+const dnsName = /^(\*\.)?[a-z0-9]([a-z0-9_-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9_-]*[a-z0-9])?)*$/i
+
+function normalSans(sans: readonly string[]): string[] {
+  // A zone such as `%eth0` means something on one machine only and has no place in a certificate.
+  const names = sans.map((name) => (isIPv6(name) ? (name.split('%')[0] ?? name) : name))
+  const wrong = names.find((name) => !isIP(name) && !dnsName.test(name))
+  if (wrong === undefined) return [...new Set(names)]
+  throw new CommandFailed(
+    'SAN_INVALID',
+    `${JSON.stringify(wrong)} cannot stand in a certificate: it is neither a DNS name nor an IP address`,
+    { hint: 'write international names in their xn-- form' },
+  )
 }
 
 // The key stays: replacing one file is one step, replacing two could be cut off in the middle.
