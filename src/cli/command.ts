@@ -3,7 +3,7 @@ import type { Io } from './io.ts'
 import type { CommandShape } from './options/index.ts'
 
 /** What a command is run with. */
-export interface Invocation<Table extends OptionTable> {
+interface Invocation<Table extends OptionTable> {
   readonly options: OptionValues<Table>
   readonly args: readonly string[]
   /** The names of the options that were given, in whatever way. */

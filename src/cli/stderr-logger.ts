@@ -3,7 +3,7 @@ import type { Clock, Logger } from '../core/index.ts'
 const levels = { error: 50, warn: 40, info: 30, debug: 20 } as const
 
 /** The importance of a message. */
-export type LogLevel = keyof typeof levels
+type LogLevel = keyof typeof levels
 
 /** How and where log lines are written. */
 export interface LoggerOptions {

@@ -12,7 +12,7 @@ export interface FakeAnswer {
 }
 
 /** A transport to a server that is a function, and keeps what it was asked. */
-export class FakeTransport implements Transport {
+class FakeTransport implements Transport {
   readonly server = 'https://fake.example'
   readonly requests: TransportRequest[] = []
   readonly #answer: (request: TransportRequest) => FakeAnswer | Promise<FakeAnswer>

@@ -219,6 +219,13 @@ test('a server that is not there or speaks no TLS is named in the failure', asyn
   await expect(transport.send(get('/'))).rejects.toThrow(/ECONNREFUSED/)
 })
 
+test.each(['', 'two\nlines', 'sp ace'])('a token %j is refused and not repeated', async (value) => {
+  const transport = transportTo('https://127.0.0.1:1', { token: () => new Secret(value) })
+  await expect(transport.send(get('/'))).rejects.toThrow(
+    /^the token is empty or has characters that no header can carry$/,
+  )
+})
+
 function failureOf(attempt: () => unknown): unknown {
   try {
     return attempt()

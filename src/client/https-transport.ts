@@ -78,10 +78,7 @@ class HttpsTransport implements Transport {
   /** Set last, so that no request can claim another identity. */
   async #identity(): Promise<RequestHeaders> {
     const token = await this.#options.token?.()
-    return {
-      ...this.#options.headers,
-      ...(token && { authorization: `Bearer ${token.reveal()}` }),
-    }
+    return { ...this.#options.headers, ...(token && { authorization: bearer(token) }) }
   }
 
   #open(request: TransportRequest, headers: RequestHeaders): ClientRequest {
@@ -98,6 +95,12 @@ class HttpsTransport implements Transport {
     outgoing.once('socket', (socket) => socket.setKeepAlive(true, keepAliveMs))
     return outgoing
   }
+}
+
+function bearer(token: Secret): string {
+  const text = token.reveal()
+  if (/^[\x21-\x7e]+$/.test(text)) return `Bearer ${text}`
+  throw new ClientConfigInvalid('the token is empty or has characters that no header can carry')
 }
 
 function answerTo(outgoing: ClientRequest, body: Buffer | undefined): Promise<IncomingMessage> {

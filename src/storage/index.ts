@@ -8,5 +8,5 @@ export {
   openEmbeddedStore,
 } from './embedded/open-embedded-store.ts'
 export { restoreStore } from './embedded/restore-store.ts'
-export type { HistoryLimits } from './history.ts'
 export { openMemoryStore } from './memory-store.ts'
+export type { HistoryLimits } from './mirror/history.ts'

@@ -7,7 +7,7 @@ import type {
   Subscription,
 } from './contract.ts'
 import { leanValue } from './lean-value.ts'
-import type { Mirror } from './mirror.ts'
+import type { Mirror } from './mirror/mirror.ts'
 import { type Persist, WriteQueue } from './write-queue.ts'
 
 const maxKeyBytes = 0xffff

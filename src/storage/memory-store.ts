@@ -1,8 +1,8 @@
 import { type Logger, silentLogger } from '../core/index.ts'
 import type { Store } from './contract.ts'
-import { defaultHistoryLimits, type HistoryLimits } from './history.ts'
 import { LocalStore } from './local-store.ts'
-import { firstRevision, Mirror } from './mirror.ts'
+import { defaultHistoryLimits, type HistoryLimits } from './mirror/history.ts'
+import { firstRevision, Mirror } from './mirror/mirror.ts'
 
 /** A store that forgets everything when the process ends. */
 export function openMemoryStore(

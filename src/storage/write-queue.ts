@@ -5,7 +5,7 @@ import {
   type StoreEvent,
   StoreWriteFailed,
 } from './contract.ts'
-import type { Mirror } from './mirror.ts'
+import type { Mirror } from './mirror/mirror.ts'
 
 /** Makes the events of one commit durable, all or none; calls never overlap. */
 export type Persist = (events: readonly StoreEvent[]) => Promise<void>

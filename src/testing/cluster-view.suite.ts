@@ -16,7 +16,7 @@ export interface ClusterViewFixture {
 }
 
 /** What only some clusters can show. */
-export interface ClusterAbilities {
+interface ClusterAbilities {
   /** Gives a version that history no longer reaches back to. */
   readonly expiredVersion?: (view: ClusterView) => Promise<string>
   /** A token that the cluster accepts, and whose it is. */

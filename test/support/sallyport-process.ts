@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline'
 import { buildOnce } from '../build-once.ts'
 
 /** What `sallyport up --output json` says once it serves. */
-export interface Serving {
+interface Serving {
   readonly server: string
   readonly kubeconfig: string
   readonly dataDirectory: string

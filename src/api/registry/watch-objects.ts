@@ -31,7 +31,7 @@ export function changeOf(event: StoreEvent, selection: Selection): ObjectChange 
 }
 
 /** The 410 by which a watcher learns that it must list again. */
-export const tooOld = (asked: number, oldest: number): ApiError =>
+const tooOld = (asked: number, oldest: number): ApiError =>
   new ApiError('Expired', `too old resource version: ${asked} (${oldest})`)
 
 /** Watches the objects that `query` means, after revision `after`; throws `Expired` when that is too old. */

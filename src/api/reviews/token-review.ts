@@ -19,7 +19,7 @@ export type TokenAuthenticator = (
 ) => Promise<Authentication | undefined>
 
 /** A user as the authentication API writes it. */
-export function userAsJson(user: UserInfo): Record<string, unknown> {
+function userAsJson(user: UserInfo): Record<string, unknown> {
   return {
     username: user.username,
     ...(user.uid && { uid: user.uid }),

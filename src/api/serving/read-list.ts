@@ -1,7 +1,7 @@
 import { apiVersionOf } from '../../core/index.ts'
 import type { StoredRecord } from '../../storage/index.ts'
 import { type ListPage, type ListQuery, listObjects } from '../registry/list-objects.ts'
-import { decodeObject, runBytes } from '../registry/object-bytes.ts'
+import { decodeObject } from '../registry/object-bytes.ts'
 import { renderTable, toPartialObjectMetadata } from '../table/index.ts'
 import { type ApiCall, selectionQuery, wantsPretty, wholeNumber } from './api-call.ts'
 import { acceptsGzip, type CompressedRuns, minGzipBytes } from './gzip-runs.ts'
@@ -115,6 +115,3 @@ export async function handleList(call: ApiCall, caches: ListCaches): Promise<voi
     sendListBytes(call, page, caches)
   else await sendListView(call, page, form)
 }
-
-/** Renders a run for the cache of plain lists. */
-export const renderRun = runBytes

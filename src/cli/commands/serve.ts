@@ -1,4 +1,4 @@
-import { serverOptions } from '../../server/options.ts'
+import { serverOptions } from '../../server/options/index.ts'
 import { defineCommand } from '../command.ts'
 import { outputOption } from '../common-options.ts'
 

@@ -1,5 +1,5 @@
 import type { OptionTable } from '../../core/index.ts'
-import { serverOptions } from '../../server/options.ts'
+import { serverOptions } from '../../server/options/index.ts'
 import { defineCommand } from '../command.ts'
 import { outputOption } from '../common-options.ts'
 

@@ -12,7 +12,7 @@ import { auditToStream } from '../audit-stream.ts'
 import { defaultFairnessLimits, Fairness } from '../fairness.ts'
 import { ConnectionGate, defaultRequestLimits } from '../limits.ts'
 import { MetricsRegistry } from '../metrics.ts'
-import type { ServerOptions } from '../options.ts'
+import type { ServerOptions } from '../options/index.ts'
 import { createPipeline } from '../pipeline.ts'
 import type { PipelineParts, RouteHandler } from '../pipeline-parts.ts'
 import type { PipelineRunner } from '../pipeline-runner.ts'
@@ -92,12 +92,6 @@ function resourceApi(parts: GateParts): ResourceApi {
     listCacheBytes: 64 * 1024 * 1024,
     extensions,
   })
-}
-
-/** State of the server for `/readyz`. */
-export interface Readiness {
-  readonly ready: boolean
-  readonly draining: AbortSignal
 }
 
 function pipelineParts(

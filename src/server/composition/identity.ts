@@ -21,7 +21,7 @@ import {
   verifyClientCertificate,
   watchFiles,
 } from '../../pki/index.ts'
-import type { ServerOptions } from '../options.ts'
+import type { ServerOptions } from '../options/index.ts'
 
 /** What the list of authenticators is made from. */
 export interface IdentityParts {

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
-import type { ServerOptions } from '../options.ts'
+import type { ServerOptions } from '../options/index.ts'
 
 const isWildcard = (address: string): boolean => address === '0.0.0.0' || address === '::'
 

@@ -1,2 +1,2 @@
-export { createUser, type NewUser } from './create-user.ts'
+export { createUser } from './create-user.ts'
 export { listUserRecords, type UserRecord } from './user-records.ts'

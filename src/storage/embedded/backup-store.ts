@@ -1,14 +1,14 @@
 import { dirname } from 'node:path'
 import { CommandFailed, systemErrorCode } from '../../core/index.ts'
-import { defaultHistoryLimits } from '../history.ts'
+import { defaultHistoryLimits } from '../mirror/history.ts'
 import { requireCurrentStore } from './check-store.ts'
 import { explainSystemError } from './damage.ts'
-import { newFileHeader } from './file-header.ts'
-import type { FileOps } from './file-ops.ts'
-import { nodeFiles } from './node-files.ts'
-import { readStore } from './read-store.ts'
-import { removeIfThere } from './whole-file.ts'
-import { writeCheckpoint } from './write-checkpoint.ts'
+import type { FileOps } from './disk/file-ops.ts'
+import { nodeFiles } from './disk/node-files.ts'
+import { removeIfThere } from './disk/whole-file.ts'
+import { newFileHeader } from './format/file-header.ts'
+import { readStore } from './read/read-store.ts'
+import { writeCheckpoint } from './write/write-checkpoint.ts'
 
 /** What a backup holds or a restore has brought back. */
 export interface BackupSummary {

@@ -3,9 +3,9 @@ import { describe, expect, test } from 'vitest'
 import { silentLogger, systemClock } from '../../core/index.ts'
 import { RecordDamaged, type Store, StoreDamaged } from '../contract.ts'
 import { checkStore } from './check-store.ts'
+import { SimulatedDisk } from './disk/simulated-disk.suite.ts'
 import { EmbeddedStore } from './embedded-store.ts'
 import { openEmbeddedStore, realSystem } from './open-embedded-store.ts'
-import { SimulatedDisk } from './simulated-disk.suite.ts'
 
 const directory = '/data/store'
 const segment = `${directory}/segment-0000000001.log`

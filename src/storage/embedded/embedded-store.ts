@@ -1,6 +1,6 @@
 import { LocalStore } from '../local-store.ts'
-import type { Mirror } from '../mirror.ts'
-import type { Durability } from './durability.ts'
+import type { Mirror } from '../mirror/mirror.ts'
+import type { Durability } from './write/durability.ts'
 
 /** A store in files of one directory. */
 export class EmbeddedStore extends LocalStore {

@@ -7,12 +7,12 @@ import { silentLogger, systemClock } from '../../core/index.ts'
 import { StoreDamaged } from '../contract.ts'
 import { backupStore } from './backup-store.ts'
 import { checkStore } from './check-store.ts'
-import type { FileOps } from './file-ops.ts'
+import type { FileOps } from './disk/file-ops.ts'
+import { SimulatedDisk } from './disk/simulated-disk.suite.ts'
+import { readWholeFile, writeWholeFile } from './disk/whole-file.ts'
 import { openEmbeddedStore, realSystem } from './open-embedded-store.ts'
 import { restoreStore } from './restore-store.ts'
-import { SimulatedDisk } from './simulated-disk.suite.ts'
 import type { UpgradeStep } from './upgrade.ts'
-import { readWholeFile, removeIfThere } from './whole-file.ts'
 
 const directory = '/data/store'
 const options = { directory, clock: systemClock, log: silentLogger }
@@ -35,12 +35,11 @@ const fromVersion0: UpgradeStep = async (files, path) => {
   await store.close()
   await backupStore(directory, '/backup', other)
   await restoreStore('/backup', '/new', other)
-  await removeIfThere(files, join(path, 'MANIFEST'))
   for (const name of await other.list('/new')) {
-    const file = await files.open(join(path, name), 'create')
-    await file.write([other.content(join('/new', name))], 0)
-    await file.sync()
+    const target = name === 'MANIFEST' ? 'MANIFEST.new' : name
+    await writeWholeFile(files, join(path, target), other.content(join('/new', name)))
   }
+  await files.rename(join(path, 'MANIFEST.new'), join(path, 'MANIFEST'))
   await files.syncDirectory(path)
 }
 

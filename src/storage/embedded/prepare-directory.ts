@@ -1,12 +1,12 @@
 import { join } from 'node:path'
 import { StoreDamaged } from '../contract.ts'
-import { firstRevision } from '../mirror.ts'
-import { createDataFile } from './data-file.ts'
-import { fileHeaderLength, newFileHeader } from './file-header.ts'
-import type { FileOps } from './file-ops.ts'
-import { writeManifest } from './manifest.ts'
-import { manifestName, newManifestName, segmentName, sequenceOf } from './names.ts'
-import { removeIfThere } from './whole-file.ts'
+import { firstRevision } from '../mirror/mirror.ts'
+import { createDataFile } from './disk/data-file.ts'
+import type { FileOps } from './disk/file-ops.ts'
+import { writeManifest } from './disk/manifest.ts'
+import { removeIfThere } from './disk/whole-file.ts'
+import { fileHeaderLength, newFileHeader } from './format/file-header.ts'
+import { manifestName, newManifestName, segmentName, sequenceOf } from './format/names.ts'
 
 /** What every file system may put into an empty directory. */
 const harmless: ReadonlySet<string> = new Set(['lost+found'])

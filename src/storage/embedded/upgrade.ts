@@ -1,7 +1,7 @@
 import { StoreDamaged } from '../contract.ts'
-import { formatVersion } from './file-header.ts'
-import type { FileOps } from './file-ops.ts'
-import { readFormatVersion } from './manifest.ts'
+import type { FileOps } from './disk/file-ops.ts'
+import { readFormatVersion } from './disk/manifest.ts'
+import { formatVersion } from './format/file-header.ts'
 
 /**
  * Rewrites a store of one version as the next. It must leave either the old manifest with all its

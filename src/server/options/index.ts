@@ -1,0 +1,5 @@
+export {
+  problemsOfServerOptions,
+  type ServerOptions,
+  serverOptions,
+} from './server-options.ts'

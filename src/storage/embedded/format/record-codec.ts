@@ -1,0 +1,94 @@
+import { crc32 } from 'node:zlib'
+
+/** What a framed record stands for. In a checkpoint, past events carry the value they replaced. */
+export const recordKinds = {
+  put: 1,
+  delete: 2,
+  live: 3,
+  pastPut: 4,
+  pastDelete: 5,
+  /** Closes a checkpoint; its value counts what must have come before. */
+  end: 6,
+} as const
+
+type RecordKind = (typeof recordKinds)[keyof typeof recordKinds]
+
+/** A record to be framed. */
+export interface RecordToWrite {
+  readonly kind: RecordKind
+  readonly key: string
+  readonly revision: number
+  /** The revision of the key's value before; 0 when there was none. */
+  readonly previousRevision: number
+  readonly value: Buffer
+  /** The value was lost earlier; `value` is empty and must never be served. */
+  readonly lost: boolean
+}
+
+/** A record as found in a file. */
+export interface FramedRecord extends RecordToWrite {
+  /** False when the value fails its checksum. */
+  readonly intact: boolean
+  /** Where in the file the record begins. */
+  readonly offset: number
+}
+
+/*
+ * Layout, little-endian. The first checksum covers all after it up to the end of the key, so that
+ * the record's place, length and name can be trusted even when its value cannot.
+ *   0 u32 checksum of header and key   4 u32 checksum of value   8 u32 value length
+ *  12 u16 key length  14 u8 kind  15 u8 flags  16 f64 revision  24 f64 previous revision
+ */
+const headerLength = 32
+const lostFlag = 1
+
+/** The bytes that the record takes. */
+export function framedLength(record: RecordToWrite): number {
+  return headerLength + Buffer.byteLength(record.key) + record.value.length
+}
+
+/** Writes the record into `target` at `at`; returns where the next one goes. */
+export function writeRecord(target: Buffer, at: number, record: RecordToWrite): number {
+  const keyEnd = at + headerLength + target.write(record.key, at + headerLength)
+  target.writeUInt32LE(crc32(record.value), at + 4)
+  target.writeUInt32LE(record.value.length, at + 8)
+  target.writeUInt16LE(keyEnd - at - headerLength, at + 12)
+  target.writeUInt8(record.kind, at + 14)
+  target.writeUInt8(record.lost ? lostFlag : 0, at + 15)
+  target.writeDoubleLE(record.revision, at + 16)
+  target.writeDoubleLE(record.previousRevision, at + 24)
+  target.writeUInt32LE(crc32(target.subarray(at + 4, keyEnd)), at)
+  target.set(record.value, keyEnd)
+  return keyEnd + record.value.length
+}
+
+/** Reads the record at `at`; `undefined` when there is none whose header and key are intact. */
+export function readRecord(
+  source: Buffer,
+  at: number,
+  fileOffset: number,
+): { readonly record: FramedRecord; readonly next: number } | undefined {
+  if (at + headerLength > source.length) return undefined
+  const keyEnd = at + headerLength + source.readUInt16LE(at + 12)
+  const next = keyEnd + source.readUInt32LE(at + 8)
+  if (next > source.length) return undefined
+  if (crc32(source.subarray(at + 4, keyEnd)) !== source.readUInt32LE(at)) return undefined
+  const kind = source.readUInt8(at + 14)
+  if (!isKind(kind)) return undefined
+  const value = source.subarray(keyEnd, next)
+  const record = {
+    kind,
+    key: source.toString('utf8', at + headerLength, keyEnd),
+    revision: source.readDoubleLE(at + 16),
+    previousRevision: source.readDoubleLE(at + 24),
+    value,
+    lost: (source.readUInt8(at + 15) & lostFlag) !== 0,
+    intact: crc32(value) === source.readUInt32LE(at + 4),
+    offset: fileOffset,
+  }
+  return { record, next }
+}
+
+function isKind(kind: number): kind is RecordKind {
+  return kind >= recordKinds.put && kind <= recordKinds.end
+}
