@@ -25,17 +25,25 @@ export interface SallyportProcess extends Serving {
 /** Runs `sallyport` with arguments; resolves when it has ended. */
 export async function runSallyport(
   args: readonly string[],
-  options: { readonly env?: NodeJS.ProcessEnv; readonly input?: string } = {},
+  options: {
+    readonly env?: NodeJS.ProcessEnv
+    readonly input?: string
+    readonly cwd?: string
+    /** Sees all that was printed so far, whenever there is more. */
+    readonly onStdout?: (text: string, child: ChildProcess) => void
+  } = {},
 ): Promise<{ code: number | null; stdout: string; stderr: string }> {
   const dist = await buildOnce()
   const child = spawn(process.execPath, [join(dist, 'cli', 'main.js'), ...args], {
     env: { ...process.env, ...options.env },
+    ...(options.cwd !== undefined && { cwd: options.cwd }),
     stdio: 'pipe',
   })
   let stdout = ''
   let stderr = ''
   child.stdout.on('data', (chunk) => {
     stdout += String(chunk)
+    options.onStdout?.(stdout, child)
   })
   child.stderr.on('data', (chunk) => {
     stderr += String(chunk)

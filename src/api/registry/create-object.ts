@@ -139,6 +139,8 @@ export async function createObject(
   prepareDraft(context, definition, draft, options)
   requireLivingNamespace(context, definition, draft)
   await admit(context, definition, draft, options)
+  // Once more: an admission may have taken its time, and the namespace has gone meanwhile.
+  requireLivingNamespace(context, definition, draft)
   if (!options.dryRun)
     return storeUnderFreeName(context, definition, draft, { user: options.user, generateFrom })
   if (context.store.get(storeKey(definition.kind, metadata)))

@@ -1,0 +1,185 @@
+import { once } from 'node:events'
+import { chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { openCluster } from '../support/cluster-client.ts'
+import {
+  runSallyport,
+  type SallyportProcess,
+  startSallyport,
+} from '../support/sallyport-process.ts'
+
+let scratch: string
+let running: SallyportProcess[] = []
+
+beforeEach(async () => {
+  scratch = await mkdtemp(join(tmpdir(), 'sallyport-up-'))
+  running = []
+})
+afterEach(async () => {
+  await Promise.all(running.map((server) => server.stop()))
+  await rm(scratch, { recursive: true, force: true })
+})
+
+async function start(
+  options: Parameters<typeof startSallyport>[0] = {},
+): Promise<SallyportProcess> {
+  const server = await startSallyport({ dataDirectory: join(scratch, 'data'), ...options })
+  running.push(server)
+  return server
+}
+
+test('up says where it serves and writes a private kubeconfig [GND-R2]', async () => {
+  const server = await start()
+  expect(server.server).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/)
+  expect((await stat(server.kubeconfig)).mode & 0o777).toBe(0o600)
+  const { view } = await openCluster(server.kubeconfig)
+  const namespaces = await view.list(
+    { group: '', version: 'v1', kind: 'Namespace', resource: 'namespaces', namespaced: false },
+    {},
+    AbortSignal.timeout(5_000),
+  )
+  expect(namespaces.items.map(({ metadata }) => metadata.name)).toContain('kube-system')
+})
+
+test('for a person it prints address, kubeconfig and three commands to try [GND-R2]', async () => {
+  const dataDirectory = join(scratch, 'data')
+  const ended = runSallyport(['up', '--data-dir', dataDirectory, '--secure-port', '0'], {
+    onStdout: (text, child) => {
+      if (text.includes('Ctrl-C stops it')) child.kill('SIGINT')
+    },
+  })
+  const { code, stdout } = await ended
+  expect(code).toBe(0)
+  expect(stdout).toMatch(/serves the Kubernetes API at https:\/\/127\.0\.0\.1:\d+/)
+  expect(stdout).toContain(join(dataDirectory, 'admin.kubeconfig'))
+  expect(stdout.match(/^ {2}kubectl /gm)).toHaveLength(3)
+})
+
+test('a second start finds state, keys and certificates again [GND-R3]', async () => {
+  const configMap = {
+    group: '',
+    version: 'v1',
+    kind: 'ConfigMap',
+    resource: 'configmaps',
+    namespaced: true,
+  }
+  const files = ['pki/ca.crt', 'pki/ca.key', 'pki/apiserver.crt', 'pki/sa.key']
+  const read = () => Promise.all(files.map((file) => readFile(join(scratch, 'data', file), 'utf8')))
+  const signal = AbortSignal.timeout(15_000)
+  const first = await start()
+  const before = await openCluster(first.kubeconfig)
+  const kept = {
+    kind: 'ConfigMap',
+    apiVersion: 'v1',
+    metadata: { name: 'kept', namespace: 'default' },
+    data: { a: 'b' },
+  }
+  const made = await before.view.write('create', kept, {}, signal)
+  const keys = await read()
+  expect(await first.stop()).toBe(0)
+  const port = new URL(first.server).port
+  const second = await start({ args: ['--secure-port', port] })
+  expect(await read()).toEqual(keys)
+  const after = await openCluster(second.kubeconfig)
+  expect(await after.view.get(configMap, kept.metadata, signal)).toEqual(made)
+})
+
+test('a second start while the first runs is refused with a sentence [GND-R4]', async () => {
+  const first = await start()
+  const second = await runSallyport([
+    'up',
+    '--data-dir',
+    join(scratch, 'data'),
+    '--secure-port',
+    '0',
+    '--output',
+    'json',
+  ])
+  expect(second.code).toBe(1)
+  expect(second.stderr).toContain(`is in use by process ${first.process.pid}`)
+  expect(JSON.parse(second.stdout)).toMatchObject({ error: { code: 'DATA_DIR_IN_USE' } })
+})
+
+describe('ending [GND-R5]', () => {
+  test.each(['SIGINT', 'SIGTERM'] as const)('%s drains and exits 0', async (signal) => {
+    const server = await start()
+    server.process.kill(signal)
+    const [code] = await once(server.process, 'exit')
+    expect(code).toBe(0)
+  })
+
+  test('a second signal ends at once although a delay was asked for', async () => {
+    const server = await start({
+      args: ['--shutdown-delay-duration', '1h', '--shutdown-grace-period', '1h'],
+    })
+    server.process.kill('SIGINT')
+    const stillThere = await Promise.race([
+      once(server.process, 'exit').then(() => 'gone'),
+      new Promise((resolve) => setTimeout(() => resolve('draining'), 300)),
+    ])
+    expect(stillThere).toBe('draining')
+    server.process.kill('SIGINT')
+    const [code] = await once(server.process, 'exit')
+    expect(code).toBe(0)
+  })
+})
+
+describe('what cannot work is said and changes nothing [GND-R30, GND-R93]', () => {
+  test('a port in use', async () => {
+    const other = createServer().listen(0, '127.0.0.1')
+    await once(other, 'listening')
+    const { port } = other.address() as { port: number }
+    const { code, stderr } = await runSallyport([
+      'up',
+      '--data-dir',
+      join(scratch, 'data'),
+      '--secure-port',
+      String(port),
+    ])
+    other.close()
+    expect(code).toBe(1)
+    expect(stderr).toContain(`cannot listen on 127.0.0.1:${port}: the port is in use`)
+    expect(stderr).not.toContain('    at ')
+  })
+
+  test('a data directory that is a file', async () => {
+    await writeFile(join(scratch, 'file'), '')
+    const { code, stderr } = await runSallyport(['up', '--data-dir', join(scratch, 'file')])
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/data directory|not a directory/)
+  })
+
+  test('a data directory of a newer version', async () => {
+    await mkdir(join(scratch, 'data'))
+    await writeFile(join(scratch, 'data', 'format-version'), '99\n')
+    const { code, stderr } = await runSallyport(['up', '--data-dir', join(scratch, 'data')])
+    expect(code).toBe(1)
+    expect(stderr).toContain('newer Sallyport')
+  })
+
+  test.skipIf(process.getuid?.() === 0)('a data directory that cannot be written', async () => {
+    await mkdir(join(scratch, 'data'))
+    await chmod(join(scratch, 'data'), 0o500)
+    const { code, stderr } = await runSallyport(['up', '--data-dir', join(scratch, 'data')])
+    expect(code).toBe(1)
+    expect(stderr).toContain('cannot be written to')
+  })
+
+  test('a key that does not fit its certificate', async () => {
+    await (await start()).stop()
+    await writeFile(join(scratch, 'data', 'pki', 'ca.key'), 'garbage')
+    const { code, stderr } = await runSallyport([
+      'up',
+      '--data-dir',
+      join(scratch, 'data'),
+      '--secure-port',
+      '0',
+    ])
+    expect(code).toBe(1)
+    expect(stderr).toContain('ca.key')
+    expect(await readFile(join(scratch, 'data', 'pki', 'ca.key'), 'utf8')).toBe('garbage')
+  })
+})
