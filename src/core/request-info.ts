@@ -2,7 +2,7 @@
 export interface RequestInfo {
   /** True for `/api/...` and `/apis/...` paths that name a resource. */
   readonly isResourceRequest: boolean
-  /** The path as sent, without the query. */
+  /** Without the query: as sent for resource requests, percent-decoded for plain paths. */
   readonly path: string
   /** get, list, watch, create, update, patch, delete, deletecollection; for plain paths the method in lower case. */
   readonly verb: string

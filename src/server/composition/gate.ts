@@ -67,16 +67,6 @@ async function openAudit(parts: GateParts): Promise<AuditSink> {
   })
 }
 
-/** Ends a stream whose user or credential gets revoked while it is open. */
-function untilRevoked(revocations: Revocations, inner: RouteHandler): RouteHandler {
-  return (request, response, signal) => {
-    if (request.info.verb !== 'watch') return inner(request, response, signal)
-    const stop = revocations.onRevoked(request.authentication, () => response.destroy())
-    response.once('close', stop)
-    return inner(request, response, signal)
-  }
-}
-
 function resourceApi(parts: GateParts): ResourceApi {
   const { options, cluster, extensions = new Map<string, ResourceHandler>() } = parts
   return new ResourceApi({
@@ -119,9 +109,8 @@ function pipelineParts(
     denial,
     audit: made.audit,
     metrics: made.metrics,
-    resources: untilRevoked(revocations, (request, response, signal) =>
-      resources.handle(request, response, signal),
-    ),
+    onRevoked: (authentication, cut) => revocations.onRevoked(authentication, cut),
+    resources: (request, response, signal) => resources.handle(request, response, signal),
     paths: made.paths,
   }
 }
