@@ -535,6 +535,28 @@ describe('an answer that comes before the body has been read', () => {
     }
   })
 
+  test.each([
+    ['without a body', 'GET', true],
+    ['with a body that has not ended', 'POST', false],
+  ])('is whole, however slowly an HTTP/2 client reads it: %s', async (_name, method, ended) => {
+    const large = 'x'.repeat(5_000_000)
+    let answered = () => {}
+    const handled = new Promise<void>((resolve) => (answered = resolve))
+    const { port } = await lab.serve({
+      onRequest: (_request, response) => {
+        response.end(large)
+        setImmediate(answered)
+      },
+    })
+    const session = lab.http2(port)
+    const stream = session.request({ ':method': method, ':path': '/' }, { endStream: ended })
+    stream.on('error', () => {})
+    if (!ended) stream.write('some')
+    await handled
+    await new Promise((resolve) => session.ping(resolve)) // all that fits has been sent by now
+    expect((await textOf(stream)).length).toBe(large.length)
+  })
+
   test('ends the stream of an HTTP/2 client that is still sending, and not its connection', async () => {
     const { port } = await lab.serve({ onRequest: refuse })
     const session = lab.http2(port)

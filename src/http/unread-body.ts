@@ -13,7 +13,8 @@ export function discardUnreadBody(
   if (request.complete) return
   const stream = http2StreamOf(response)
   if (stream) {
-    stream.close()
+    // Without a body there is nothing to end, although nobody has read as far as that.
+    if (!stream.endAfterHeaders) stream.close()
     return
   }
   request.resume()
