@@ -27,7 +27,8 @@ export function ensureBuilt() {
   const compiler = join(root, 'node_modules', 'typescript7', 'bin', 'tsc')
   const tsc = spawnSync(process.execPath, [compiler, '-p', 'tsconfig.build.json'], {
     cwd: root,
-    stdio: ['ignore', 'inherit', 'inherit'],
+    // Standard output belongs to the result of the command that is about to run.
+    stdio: ['ignore', 2, 2],
   })
   if (tsc.status !== 0) process.exit(1)
   writeFileSync(stamp, '')

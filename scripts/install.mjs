@@ -23,7 +23,7 @@ export function ensureInstalled() {
   console.error('Installing dependencies (npm ci) ...')
   const npm = spawnSync('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], {
     cwd: root,
-    stdio: ['ignore', 'inherit', 'inherit'],
+    stdio: ['ignore', 2, 2],
   })
   if (npm.status === 0) return
   console.error('npm ci failed; its messages above say why. Is the npm registry reachable?')
