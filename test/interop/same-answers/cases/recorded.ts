@@ -1,0 +1,50 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { type Case, del, get, media, post, put, type Step, type Topic } from '../ask.ts'
+
+interface Recorded {
+  readonly name: string
+  readonly send?: { readonly metadata: { readonly name?: string } }
+  readonly stored?: { readonly metadata: { readonly name: string } }
+  readonly table?: { readonly metadata: { readonly name: string }; readonly status?: unknown }
+  readonly subresource?: string
+  readonly wet?: boolean
+}
+
+const folder = new URL('../../../fixtures/kube-apiserver/', import.meta.url)
+
+/** The objects of the recorded cases, each under a name of its own. */
+function stepsOf(path: string, one: Recorded): Step[] {
+  if (one.table) return []
+  if (!one.stored) return [post(`${path}?dryRun=All&fieldValidation=Ignore`, one.send)]
+  const own = `${path}/${one.stored.metadata.name}`
+  const url = one.subresource ? `${own}/${one.subresource}` : own
+  return [
+    post(`${path}?fieldValidation=Ignore`, one.stored),
+    put(`${url}?dryRun=All&fieldValidation=Ignore`, one.send),
+    get(own, { accept: media.metadata }),
+    del(own, { gracePeriodSeconds: 0 }),
+  ]
+}
+
+/** One case per kind: its objects have the same names, so they come one after the other. */
+const casesOf = (file: string): Case => {
+  const { path, cases } = JSON.parse(readFileSync(new URL(file, folder), 'utf8')) as {
+    path: string
+    cases: Recorded[]
+  }
+  return {
+    name: file.slice(0, -'.json'.length),
+    steps: cases.flatMap((one) =>
+      stepsOf(path.replace('/namespaces/default/', '/namespaces/{ns}/'), one),
+    ),
+  }
+}
+
+/** The objects by which the rules of each kind were recorded. */
+export const recorded: Topic = {
+  name: 'recorded objects',
+  requirements: '[GND-R92, GND-R45, GND-R62]',
+  cases: readdirSync(folder)
+    .filter((file) => file.endsWith('.json'))
+    .map(casesOf),
+}

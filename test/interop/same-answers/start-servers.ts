@@ -1,0 +1,93 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { parseKubeconfig } from '../../../src/kubeconfig/index.ts'
+import { startSallyport } from '../../support/sallyport-process.ts'
+import { LiveServer } from './live-server.ts'
+import type { ServerPair } from './run-topic.ts'
+
+const program = fileURLToPath(new URL('../../../interop/peers/run-kube-apiserver', import.meta.url))
+
+/** Both servers, running, and how to end them. */
+export interface RunningPair extends ServerPair {
+  stop(): Promise<void>
+}
+
+/** A port that is free, and the one after it too: etcd takes both. */
+async function freePorts(): Promise<string> {
+  const listen = async (port: number) => {
+    const server = createServer().listen(port, '127.0.0.1')
+    await once(server, 'listening')
+    return server
+  }
+  for (;;) {
+    const first = await listen(0)
+    const { port } = first.address() as { port: number }
+    const second = await listen(port + 1).catch(() => undefined)
+    for (const server of [first, second]) server?.close()
+    if (second) return String(port)
+  }
+}
+
+async function startPeer(directory: string): Promise<ChildProcess> {
+  const ports = ['--port', await freePorts(), '--etcd-port', await freePorts()]
+  const child = spawn(program, ['--dir', directory, ...ports], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  await Promise.race([
+    once(createInterface({ input: child.stdout }), 'line'),
+    once(child, 'exit').then(([code]) => {
+      throw new Error(`run-kube-apiserver ended with ${code}`)
+    }),
+  ])
+  return child
+}
+
+async function readTokens(path: string): Promise<Record<'admin' | 'visitor', string>> {
+  const lines = (await readFile(path, 'utf8')).split('\n').map((line) => line.split(','))
+  const tokenOf = (user: string) => lines.find(([, name]) => name === user)?.[0] ?? ''
+  return { admin: tokenOf('admin'), visitor: tokenOf('visitor') }
+}
+
+async function connectTo(
+  path: string,
+  tokens: Record<'admin' | 'visitor', string>,
+): Promise<LiveServer> {
+  const { clusters } = await parseKubeconfig(await readFile(path, 'utf8'), path)
+  const [cluster] = clusters.values()
+  return new LiveServer({
+    address: cluster?.server ?? '',
+    ca: cluster?.certificateAuthorityData ?? '',
+    tokens: { ...tokens, 'wrong-token': 'wrong' },
+  })
+}
+
+/** Starts a kube-apiserver on etcd and our server, with the same people in their token files. */
+export async function startServers(): Promise<RunningPair> {
+  const directory = await mkdtemp(join(tmpdir(), 'same-answers-'))
+  const peer = await startPeer(directory)
+  const tokenFile = join(directory, 'tokens.csv')
+  const own = await startSallyport({
+    args: ['--token-auth-file', tokenFile, '--advertise-address', '127.0.0.1'],
+  })
+  const tokens = await readTokens(tokenFile)
+  const ours = await connectTo(own.kubeconfig, tokens)
+  const theirs = await connectTo(join(directory, 'admin.kubeconfig'), tokens)
+  return {
+    ours,
+    theirs,
+    async stop() {
+      ours.close()
+      theirs.close()
+      const ended = once(peer, 'exit')
+      peer.kill('SIGTERM')
+      await Promise.all([ended, own.stop()])
+      await rm(directory, { recursive: true, force: true })
+    },
+  }
+}
