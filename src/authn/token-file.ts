@@ -1,4 +1,4 @@
-import { createHmac, randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import { type Authentication, CommandFailed, type Logger } from '../core/index.ts'
 import type { TokenAuthenticator } from './bearer-token.ts'
 import { CsvInvalid, type CsvRecord, parseCsv } from './csv.ts'
@@ -36,7 +36,7 @@ export async function openTokenFile(options: TokenFileOptions): Promise<TokenFil
 class StaticTokens implements TokenFile {
   readonly name = 'token-file'
   readonly #options: TokenFileOptions
-  readonly #key = randomBytes(32)
+  readonly #key = randomBytes(32).toString('hex')
   #known = new Map<string, Authentication>()
   #loading: Promise<void> = Promise.resolve()
   #unwatch = () => {}
@@ -104,7 +104,7 @@ class StaticTokens implements TokenFile {
   }
 
   #digest(token: string): string {
-    return createHmac('sha256', this.#key).update(token).digest('base64')
+    return hash('sha256', this.#key + token, 'base64')
   }
 }
 

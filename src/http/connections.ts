@@ -8,7 +8,7 @@ export class Connections {
   readonly #raw = new Set<Socket>()
   readonly #sessions = new Set<ServerHttp2Session>()
   /** HTTP/1.1 connections with what is going on in them; nothing means that they are idle. */
-  readonly #http1 = new Map<Socket, Set<ServerResponse | 'upgrade'>>()
+  readonly #http1 = new Map<Socket, (ServerResponse | 'upgrade')[]>()
   readonly #empty: (() => void)[] = []
   #draining = false
 
@@ -32,7 +32,7 @@ export class Connections {
       socket.destroy()
       return
     }
-    this.#http1.set(socket, new Set())
+    this.#http1.set(socket, [])
     socket.once('close', () => this.#http1.delete(socket))
   }
 
@@ -47,17 +47,19 @@ export class Connections {
   began(request: IncomingMessage, response: ServerResponse): void {
     if (request.httpVersionMajor !== 1) return
     const { socket } = request
-    this.#http1.get(socket)?.add(response)
+    const work = this.#http1.get(socket)
+    work?.push(response)
     if (this.#draining) response.shouldKeepAlive = false
-    response.once('close', () => {
-      this.#http1.get(socket)?.delete(response)
+    response.on('close', () => {
+      const place = work?.indexOf(response) ?? -1
+      if (place >= 0) work?.splice(place, 1)
       if (this.#draining) this.#endIfIdle(socket)
     })
   }
 
   /** Takes note of a connection that now speaks another protocol; it lasts until it is closed. */
   upgraded(socket: Socket): void {
-    this.#http1.get(socket)?.add('upgrade')
+    this.#http1.get(socket)?.push('upgrade')
   }
 
   /** Closes what is idle, lets the rest finish, and cuts it when `deadline` aborts. */
@@ -75,7 +77,7 @@ export class Connections {
   }
 
   #endIfIdle(socket: Socket): void {
-    if (this.#http1.get(socket)?.size === 0) socket.destroySoon()
+    if (this.#http1.get(socket)?.length === 0) socket.destroySoon()
   }
 
   async #closed(): Promise<void> {

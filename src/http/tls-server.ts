@@ -150,7 +150,7 @@ export class TlsServer {
       response.writeHead(431).end()
       return
     }
-    response.once('finish', () => discardUnreadBody(request, response, this.#limits.lingerMs))
+    response.on('finish', () => discardUnreadBody(request, response, this.#limits.lingerMs))
     try {
       this.#options.onRequest(request, response)
     } catch (err) {

@@ -59,6 +59,8 @@ export class Exchange {
   deadline: NodeJS.Timeout | undefined
   /** Nobody waits for the answer any more. */
   over = false
+  /** Where `OpenExchanges` finds it. */
+  place = -1
   readonly #owner: ExchangeOwner
   #hasLeftHttp = false
   #authentication: Authentication | undefined
