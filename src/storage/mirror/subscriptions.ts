@@ -34,6 +34,7 @@ export class Subscriptions {
   }
 
   dispatch(events: readonly StoreEvent[]): void {
+    if (this.#watchers.size === 0) return
     // Planned before the first sink is called: one that subscribes then gets these by its replay.
     for (const { watchers, events: share } of this.#plan(events)) {
       for (const watcher of watchers) this.#deliver(watcher, share)

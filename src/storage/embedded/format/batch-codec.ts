@@ -69,10 +69,10 @@ export function readBatchBody(
   const records: FramedRecord[] = []
   let at = 0
   for (let i = 0; i < count; i++) {
-    const found = readRecord(body, at, offset + at)
-    if (found === undefined) return undefined
-    records.push(found.record)
-    at = found.next
+    const record = readRecord(body, at, offset + at)
+    if (record === undefined) return undefined
+    records.push(record)
+    at += record.length
   }
   return at === body.length ? records : undefined
 }

@@ -31,6 +31,8 @@ export interface FramedRecord extends RecordToWrite {
   readonly intact: boolean
   /** Where in the file the record begins. */
   readonly offset: number
+  /** How many bytes it takes there. */
+  readonly length: number
 }
 
 /*
@@ -67,16 +69,16 @@ export function readRecord(
   source: Buffer,
   at: number,
   fileOffset: number,
-): { readonly record: FramedRecord; readonly next: number } | undefined {
+): FramedRecord | undefined {
   if (at + headerLength > source.length) return undefined
   const keyEnd = at + headerLength + source.readUInt16LE(at + 12)
-  const next = keyEnd + source.readUInt32LE(at + 8)
-  if (next > source.length) return undefined
+  const end = keyEnd + source.readUInt32LE(at + 8)
+  if (end > source.length) return undefined
   if (crc32(source.subarray(at + 4, keyEnd)) !== source.readUInt32LE(at)) return undefined
   const kind = source.readUInt8(at + 14)
   if (!isKind(kind)) return undefined
-  const value = source.subarray(keyEnd, next)
-  const record = {
+  const value = source.subarray(keyEnd, end)
+  return {
     kind,
     key: source.toString('utf8', at + headerLength, keyEnd),
     revision: source.readDoubleLE(at + 16),
@@ -85,8 +87,8 @@ export function readRecord(
     lost: (source.readUInt8(at + 15) & lostFlag) !== 0,
     intact: crc32(value) === source.readUInt32LE(at + 4),
     offset: fileOffset,
+    length: end - at,
   }
-  return { record, next }
 }
 
 function isKind(kind: number): kind is RecordKind {
