@@ -9,7 +9,7 @@ import {
   neverFails,
   WrongUsage,
 } from '../core/index.ts'
-import type { Pki } from '../pki/index.ts'
+import { checkPeriodically, type Pki } from '../pki/index.ts'
 import { ensureAdminKubeconfig } from './composition/admin-kubeconfig.ts'
 import { Closers } from './composition/closers.ts'
 import { runControllers } from './composition/controllers.ts'
@@ -18,7 +18,7 @@ import { openIdentity } from './composition/identity.ts'
 import { type LocalCluster, openCluster } from './composition/open-cluster.ts'
 import { preparePolicy, watchRevocations } from './composition/policy.ts'
 import { advertiseAddress, firstServiceAddress, urlOf } from './composition/serving-names.ts'
-import { clientCaPem, openServing, openState, type ServerProcess } from './composition/state.ts'
+import { openClientCa, openServing, openState, type ServerProcess } from './composition/state.ts'
 import { ensureApiService, ensureNamespaces } from './composition/system-objects.ts'
 import { problemsOfServerOptions, type ServerOptions } from './options/index.ts'
 import type { VersionInfo } from './plain-documents.ts'
@@ -77,7 +77,7 @@ export class ApiServer implements Component {
     const { pki, store, directory } = state
     const identity = await openIdentity({
       options,
-      clientCaPem: await clientCaPem(options, pki),
+      clientCa: await openClientCa(options, pki, { log, signal: this.#ending.signal }),
       tokens: this.#parts.tokens ?? [],
       clock,
       log,
@@ -107,7 +107,6 @@ export class ApiServer implements Component {
       certificate,
     })
     this.#closers.add('gate', (deadline) => gate.close(deadline))
-    await certificate.watch()
     await this.#announce(cluster, gate, { pki, serviceAddress, path: directory.adminKubeconfig })
   }
 
@@ -128,7 +127,7 @@ export class ApiServer implements Component {
     const location = { serviceAddress, advertiseAddress: advertiseAddress(options), port }
     await ensureApiService(view, location, this.#ending.signal)
     const url = urlOf(advertiseAddress(options), port)
-    await ensureAdminKubeconfig(path, pki, url, clock)
+    await this.#keepAdminKubeconfig(path, pki, url)
     const controllers = new AbortController()
     const running = runControllers(
       {
@@ -147,5 +146,13 @@ export class ApiServer implements Component {
     gate.ready()
     this.#serving = { url, port, adminKubeconfig: path, view, pki }
     log.info({ url }, 'serving')
+  }
+
+  /** Writes the administrator's kubeconfig, and again whenever its certificate nears its end. */
+  async #keepAdminKubeconfig(path: string, pki: Pki, url: string): Promise<void> {
+    const { clock, log } = this.#parts
+    const ensure = () => ensureAdminKubeconfig(path, pki, url, clock)
+    await ensure()
+    checkPeriodically(ensure, { name: 'admin kubeconfig', log, signal: this.#ending.signal })
   }
 }

@@ -4,7 +4,7 @@ import { defaultWatchLimits, ResourceApi, type ResourceHandler } from '../../api
 import { impersonation, type Revocations } from '../../authn/index.ts'
 import { denial } from '../../authz/index.ts'
 import type { Clock, Logger } from '../../core/index.ts'
-import { createTlsServer, readBody, type TlsServer } from '../../http/index.ts'
+import { createTlsServer, defaultServerLimits, readBody, type TlsServer } from '../../http/index.ts'
 import type { ServingCertificate } from '../../pki/index.ts'
 import { AuditRecorder, type AuditSink } from '../audit.ts'
 import { openAuditLog } from '../audit-log.ts'
@@ -27,6 +27,7 @@ import {
 } from '../server-metrics.ts'
 import type { DataDirectory } from './data-directory.ts'
 import type { Identity } from './identity.ts'
+import { localBackend } from './local-backend.ts'
 import type { LocalCluster } from './open-cluster.ts'
 import { createPaths, isServed } from './path-routes.ts'
 import { advertiseAddress, hostAndPort } from './serving-names.ts'
@@ -94,8 +95,8 @@ function pipelineParts(
   },
 ): PipelineParts {
   const { options, clock, log, identity, cluster, revocations } = parts
-  const { authorizer } = cluster
-  const resources = resourceApi(parts)
+  const backend = localBackend(cluster, resourceApi(parts), [identity.bearer])
+  const { authorizer } = backend
   return {
     clock,
     log,
@@ -110,7 +111,7 @@ function pipelineParts(
     audit: made.audit,
     metrics: made.metrics,
     onRevoked: (authentication, cut) => revocations.onRevoked(authentication, cut),
-    resources: (request, response, signal) => resources.handle(request, response, signal),
+    resources: (request, response, signal) => backend.forward(request, response, signal),
     paths: made.paths,
   }
 }
@@ -124,7 +125,7 @@ function tlsServer(
   const material = ({ certPem, keyPem } = certificate.current) => ({
     certPem,
     keyPem,
-    clientCaPem: identity.clientRootsPem,
+    clientCaPem: identity.clientRootsPem(),
     minVersion:
       options.tlsMinVersion === 'VersionTLS13' ? ('TLSv1.3' as const) : ('TLSv1.2' as const),
   })
@@ -133,10 +134,14 @@ function tlsServer(
     onRequest: pipeline.handle,
     onUpgrade: pipeline.upgrade,
     onConnection: connections.admit,
-    limits: { maxConnections: options.maxConnections },
+    limits: {
+      maxConnections: options.maxConnections,
+      headersTimeoutMs: Math.min(defaultServerLimits.headersTimeoutMs, options.requestTimeout),
+    },
     log,
   })
   certificate.onNew((next) => server.setSecureContext(material(next)))
+  identity.onNewRoots(() => server.setSecureContext(material()))
   return server
 }
 

@@ -1,4 +1,3 @@
-import type { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import type { Socket } from 'node:net'
 import {
@@ -15,18 +14,14 @@ import {
   type TokenAuthenticator,
 } from '../../authn/index.ts'
 import type { AuthenticationRequest, Authenticator, Clock, Logger } from '../../core/index.ts'
-import {
-  parseCertificates,
-  peerCertificates,
-  verifyClientCertificate,
-  watchFiles,
-} from '../../pki/index.ts'
+import { peerCertificates, verifyClientCertificate, watchFiles } from '../../pki/index.ts'
 import type { ServerOptions } from '../options/index.ts'
+import { openTrustBundle, type TrustBundle } from './trust-bundle.ts'
 
 /** What the list of authenticators is made from. */
 export interface IdentityParts {
   readonly options: ServerOptions
-  readonly clientCaPem: string
+  readonly clientCa: TrustBundle
   /** Token kinds of the features, asked after the token file. */
   readonly tokens: readonly TokenAuthenticator[]
   readonly clock: Clock
@@ -39,15 +34,20 @@ export interface Identity {
   readonly authenticator: Authenticator
   readonly bearer: BearerTokens
   /** Roots whose client certificates the TLS handshake asks for. */
-  readonly clientRootsPem: string
+  clientRootsPem(): string
+  /** Calls back when those roots have changed. */
+  onNewRoots(listener: () => void): void
 }
 
-function verifierFor(bundle: readonly X509Certificate[], clock: Clock): ClientCertificateVerifier {
-  const { verify } = rememberVerified((socket: Socket) => {
+function verifierFor(bundle: TrustBundle, clock: Clock): ClientCertificateVerifier {
+  const remembered = rememberVerified((socket: Socket) => {
     const chain = peerCertificates(socket)
-    return chain.length === 0 ? undefined : verifyClientCertificate(chain, bundle, clock.now())
+    if (chain.length === 0) return undefined
+    return verifyClientCertificate(chain, bundle.certificates, clock.now())
   }, clock)
-  return verify
+  // Connections that were verified under the old roots must be verified under the new ones.
+  bundle.onNew(() => remembered.forget())
+  return remembered.verify
 }
 
 interface Http2Request {
@@ -93,13 +93,13 @@ async function tokenFileOf(parts: IdentityParts): Promise<TokenAuthenticator[]> 
 
 async function frontProxyOf(
   parts: IdentityParts,
-): Promise<{ readonly authenticators: Authenticator[]; readonly rootsPem: string }> {
+): Promise<{ readonly authenticators: Authenticator[]; readonly roots: TrustBundle[] }> {
   const { options, clock } = parts
   const path = options.requestheaderClientCaFile
-  if (path === undefined) return { authenticators: [], rootsPem: '' }
-  const rootsPem = await readFile(path, 'utf8')
+  if (path === undefined) return { authenticators: [], roots: [] }
+  const bundle = await openTrustBundle(path, parts)
   const authenticator = requestHeader({
-    verify: verifierFor(parseCertificates(rootsPem), clock),
+    verify: verifierFor(bundle, clock),
     allowedNames: options.requestheaderAllowedNames,
     headers: {
       username: options.requestheaderUsernameHeaders,
@@ -108,24 +108,27 @@ async function frontProxyOf(
       extraPrefix: options.requestheaderExtraHeadersPrefix,
     },
   })
-  return { authenticators: [authenticator], rootsPem }
+  return { authenticators: [authenticator], roots: [bundle] }
 }
 
 /** The one ordered list of authenticators. */
 export async function openIdentity(parts: IdentityParts): Promise<Identity> {
-  const { options, clock, clientCaPem } = parts
+  const { options, clock, clientCa } = parts
   const frontProxy = await frontProxyOf(parts)
   const bearer = bearerTokens([...(await tokenFileOf(parts)), ...parts.tokens])
-  const clientRoots = parseCertificates(clientCaPem)
+  const bundles = [clientCa, ...frontProxy.roots]
   const chain = firstOf([
     ...frontProxy.authenticators,
-    clientCertificate(verifierFor(clientRoots, clock)),
+    clientCertificate(verifierFor(clientCa, clock)),
     bearer,
     ...(options.anonymousAuth ? [anonymous({ paths: defaultAnonymousPaths })] : []),
   ])
   return {
     authenticator: perConnection(chain),
     bearer,
-    clientRootsPem: [clientCaPem, frontProxy.rootsPem].filter(Boolean).join('\n'),
+    clientRootsPem: () => bundles.map(({ pem }) => pem).join('\n'),
+    onNewRoots: (listener) => {
+      for (const bundle of bundles) bundle.onNew(listener)
+    },
   }
 }

@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises'
 import type { Clock, Logger } from '../../core/index.ts'
 import {
   openPki,
@@ -11,6 +10,7 @@ import type { ServerOptions } from '../options/index.ts'
 import type { Closers } from './closers.ts'
 import { type DataDirectory, openDataDirectory } from './data-directory.ts'
 import { servingNames } from './serving-names.ts'
+import { fixedBundle, openTrustBundle, type TrustBundle } from './trust-bundle.ts'
 
 /** The process that a server runs in, as far as it matters to files and locks. */
 export interface ServerProcess {
@@ -68,8 +68,12 @@ export async function openServing(
 }
 
 /** The CA of client certificates: the file given, or the cluster's own. */
-export async function clientCaPem(options: ServerOptions, pki: Pki): Promise<string> {
+export async function openClientCa(
+  options: ServerOptions,
+  pki: Pki,
+  parts: { readonly log: Logger; readonly signal: AbortSignal },
+): Promise<TrustBundle> {
   return options.clientCaFile === undefined
-    ? pki.clusterCa.bundlePem
-    : readFile(options.clientCaFile, 'utf8')
+    ? fixedBundle(pki.clusterCa.bundlePem, pki.directory)
+    : openTrustBundle(options.clientCaFile, parts)
 }

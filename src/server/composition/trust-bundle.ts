@@ -1,0 +1,85 @@
+import type { X509Certificate } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { CommandFailed, type Logger, systemErrorCode } from '../../core/index.ts'
+import { parseCertificates, watchFiles } from '../../pki/index.ts'
+
+/** CA certificates that are believed. */
+interface Roots {
+  readonly pem: string
+  readonly certificates: readonly X509Certificate[]
+}
+
+function rootsOf(pem: string, path: string): Roots {
+  const certificates = parseCertificates(pem)
+  if (certificates.length === 0)
+    throw new CommandFailed('CA_FILE_INVALID', `${path} has no certificate in it`, {
+      hint: 'it must hold one or more CA certificates in PEM form',
+    })
+  return { pem, certificates }
+}
+
+async function readRoots(path: string): Promise<Roots> {
+  const pem = await readFile(path, 'utf8').catch((cause: unknown) => {
+    throw new CommandFailed(
+      'CA_FILE_UNREADABLE',
+      `cannot read ${path}: ${systemErrorCode(cause)}`,
+      {
+        cause,
+      },
+    )
+  })
+  return rootsOf(pem, path)
+}
+
+/** CA certificates that follow their file: good ones are taken over, bad ones are reported. */
+export class TrustBundle {
+  readonly #listeners: (() => void)[] = []
+  #roots: Roots
+
+  constructor(roots: Roots) {
+    this.#roots = roots
+  }
+
+  get pem(): string {
+    return this.#roots.pem
+  }
+
+  get certificates(): readonly X509Certificate[] {
+    return this.#roots.certificates
+  }
+
+  /** Calls back after each change. */
+  onNew(listener: () => void): void {
+    this.#listeners.push(listener)
+  }
+
+  replace(roots: Roots): void {
+    this.#roots = roots
+    for (const listener of this.#listeners) listener()
+  }
+}
+
+/** A bundle that never changes, such as that of the own PKI. */
+export const fixedBundle = (pem: string, path: string): TrustBundle =>
+  new TrustBundle(rootsOf(pem, path))
+
+/** Reads a bundle, which must be good at the start, and follows its file. */
+export async function openTrustBundle(
+  path: string,
+  parts: { readonly log: Logger; readonly signal: AbortSignal },
+): Promise<TrustBundle> {
+  const { log, signal } = parts
+  const bundle = new TrustBundle(await readRoots(path))
+  const reload = async (): Promise<void> => {
+    try {
+      const roots = await readRoots(path)
+      if (roots.pem === bundle.pem) return
+      bundle.replace(roots)
+      log.info({ path, certificates: roots.certificates.length }, 'CA file reloaded')
+    } catch (err) {
+      log.warn({ err, path }, 'CA file cannot be used, the old certificates stay')
+    }
+  }
+  await watchFiles([path], reload, { log, signal })
+  return bundle
+}
