@@ -42,7 +42,7 @@ export class LocalStore implements Store {
     return this.#mirror.range(prefix, options)
   }
 
-  create(key: string, value: Buffer): Promise<StoredRecord> {
+  async create(key: string, value: Buffer): Promise<StoredRecord> {
     requireStorableKey(key)
     return this.#queue.submit({ type: 'create', key, value: leanValue(value) })
   }

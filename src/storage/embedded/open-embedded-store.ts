@@ -90,7 +90,10 @@ async function openForWriting(
   await removeLeftovers(files, directory, needed)
   const segment = await SegmentWriter.resume(files, directory, active.header, active.offset)
   const place = { sequence: segment.sequence, offset: segment.end }
-  const marker = await SyncedMarker.open(files, directory, place)
+  const marker = await SyncedMarker.open(files, directory, place).catch(async (error: unknown) => {
+    await segment.close()
+    throw error
+  })
   const manifest = new ManifestKeeper(files, directory, known)
   const parts = { files, directory, manifest, marker, mirror, clock, log }
   const journal = new Journal(segment, content.journalBytes - segment.end, parts)

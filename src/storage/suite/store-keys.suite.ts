@@ -97,6 +97,15 @@ export function describeKeys(name: string, openStore: OpenForTest): void {
       expect(store.get('/a')?.value.equals(value)).toBe(true)
     })
 
+    test.each([
+      ['is empty', ''],
+      ['is too long', 'x'.repeat(70_000)],
+      ['is not well-formed text', '/a\ud800'],
+    ])('a key that %s is refused', async (_, key) => {
+      const store = await freshStore()
+      await expect(store.create(key, bytes('one'))).rejects.toThrow(TypeError)
+    })
+
     test('of many creations of one key exactly one wins', async () => {
       const store = await freshStore()
       const attempts = Array.from({ length: 500 }, (_, i) => store.create('/a', bytes(String(i))))
