@@ -94,6 +94,14 @@ describe('lists', () => {
     expect(list.items.map(({ metadata }) => metadata.name)).toEqual(['new-1', 'new-2'])
   })
 
+  test('a server that never ends its list is given up', async () => {
+    const { client, transport } = fakeClient(() => page(['a'], 'next'))
+    await expect(client.list(configMaps, {}, signal)).rejects.toMatchObject({
+      code: 'CLIENT_ANSWER_INVALID',
+    })
+    expect(transport.requests).toHaveLength(2)
+  })
+
   test('items may be null, as Go writes an empty list', async () => {
     const { client } = fakeClient(() => ({
       json: { metadata: { resourceVersion: '1' }, items: null },

@@ -47,6 +47,8 @@ async function listPages(
     const page = await readPage(context, { kind, query, limit: pageSize, from }, signal)
     for (const item of page.items) items.push(item)
     if (page.next === '') return { items, resourceVersion: page.resourceVersion }
+    if (page.next === from)
+      throw new AnswerInvalid(`${context.transport.server} sends the same page again and again`)
     from = page.next
   }
 }

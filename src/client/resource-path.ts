@@ -26,7 +26,6 @@ export function collectionPath(kind: Kind, namespace: string | undefined): strin
 
 /** Where one object is, or a subresource of it. */
 export function objectPath(kind: Kind, key: Key, subresource?: string): string {
-  if (key.name === '') throw badRequest(`a name is needed for ${kind.resource}`)
   requireNamespace(kind, key.namespace)
   const path = `${collectionPath(kind, key.namespace)}/${segment('name', key.name)}`
   return subresource ? `${path}/${segment('subresource', subresource)}` : path
