@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { ApiError, toKubeStatus } from '../../core/index.ts'
 import type { Subscription } from '../../storage/index.ts'
 import { listObjects } from '../registry/list-objects.ts'
@@ -7,6 +8,7 @@ import { type ApiCall, selectionQuery } from './api-call.ts'
 import { bookmarkLine, type EventEncoder, errorLine, ViewEvents } from './event-bytes.ts'
 import { includeObject } from './read-object.ts'
 import { responseForm } from './response-form.ts'
+import { writeShared } from './shared-chunk.ts'
 import { type WatchQuery, watchQueryOf } from './watch-query.ts'
 
 /** Bounds of every watch. */
@@ -48,8 +50,15 @@ class OpenWatch {
 
   write(line: Buffer): void {
     if (!this.#open || line.length === 0) return
-    this.#call.response.write(line)
+    writeShared(this.#call.response, line)
     if (this.#call.response.writableLength > this.#limits.maxUnreadBytes) this.cut()
+  }
+
+  /** Writes as fast as the client reads; for what is too much to wait in memory. */
+  async writeSlowly(bytes: Buffer): Promise<void> {
+    const { response } = this.#call
+    if (!this.#open || bytes.length === 0 || response.write(bytes)) return
+    await Promise.race([once(response, 'drain').catch(() => {}), this.ended])
   }
 
   follow(subscribe: () => Subscription): void {
@@ -115,11 +124,10 @@ async function sendInitialState(
 ): Promise<number> {
   const { definition } = call.resource
   const page = await listObjects(call.context, definition, selectionQuery(call), call.signal)
-  const lines: Buffer[] = []
   for (const run of page.runs) {
-    for (const record of run) lines.push(encoder.change({ type: 'ADDED', record }))
+    const lines = run.map((record) => encoder.change({ type: 'ADDED', record }))
+    await watch.writeSlowly(Buffer.concat(lines))
   }
-  watch.write(Buffer.concat(lines))
   if (query.initialBookmark) watch.write(bookmarkLine(definition.kind, page.revision, true))
   return page.revision
 }
