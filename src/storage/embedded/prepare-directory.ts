@@ -14,13 +14,18 @@ const harmless: ReadonlySet<string> = new Set(['lost+found'])
 /** Makes sure that there is a store in the directory: the one that is there, or a new one. */
 export async function prepareDirectory(files: FileOps, directory: string): Promise<void> {
   await files.makeDirectory(directory)
-  const names = (await files.list(directory)).filter((name) => !harmless.has(name))
+  const names = await namesIn(files, directory)
   if (names.includes(manifestName)) return
   for (const name of names) {
     if (!(await isUnfinishedStart(files, directory, name))) throw foreign(directory, name)
   }
   for (const name of names) await files.remove(join(directory, name))
   await createStore(files, directory)
+}
+
+/** What is in a directory, apart from what file systems put there themselves. */
+export async function namesIn(files: FileOps, directory: string): Promise<readonly string[]> {
+  return (await files.list(directory)).filter((name) => !harmless.has(name))
 }
 
 /** Removes what a crash left behind: files of ours that the manifest does not name. */

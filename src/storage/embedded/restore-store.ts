@@ -9,6 +9,7 @@ import { writeManifest } from './disk/manifest.ts'
 import { nodeFiles } from './disk/node-files.ts'
 import { newFileHeader } from './format/file-header.ts'
 import { checkpointName } from './format/names.ts'
+import { namesIn } from './prepare-directory.ts'
 import { type CheckpointState, readCheckpoint } from './read/read-checkpoint.ts'
 import { SegmentWriter } from './write/segment-writer.ts'
 import { writeCheckpoint } from './write/write-checkpoint.ts'
@@ -29,7 +30,7 @@ export async function restoreStore(
 ): Promise<BackupSummary> {
   const { revision: saved, state } = await readBackup(file, files)
   await files.makeDirectory(directory)
-  const [present] = await files.list(directory)
+  const [present] = await namesIn(files, directory)
   if (present !== undefined) {
     throw new CommandFailed(
       'RESTORE_TARGET_NOT_EMPTY',

@@ -96,11 +96,6 @@ export class Mirror {
   /** The value of `record` is lost; `where` says where that was found. */
   markDamaged(record: StoredRecord, where: string): void {
     this.#damaged.set(record, where)
-    // A deletion carries the value that it removed.
-    for (const event of this.#history.after(record.revision)) {
-      if (event.type === 'delete' && event.previous === record)
-        this.#damaged.set(event.record, where)
-    }
   }
 
   /** The error to throw instead of serving `record`, if its value is lost. */

@@ -46,6 +46,11 @@ export class Journal {
     return this.#earlierBytes + this.#segment.end
   }
 
+  /** Bytes of all segments before the current one. */
+  get earlierBytes(): number {
+    return this.#earlierBytes
+  }
+
   /** The current segment's number. */
   get sequence(): number {
     return this.#segment.sequence
@@ -62,6 +67,7 @@ export class Journal {
       await this.#segment.append(events.map(recordOf))
     } catch (error) {
       this.#failure = error
+      this.#parts.log.error({ err: error }, 'a commit could not be written')
       throw writeFailure(this.#parts.directory, error, 'nothing was changed')
     }
     this.#mark()
@@ -93,11 +99,6 @@ export class Journal {
     })
     if (old.isEmpty) await this.#discard(old.sequence)
     else this.#earlierBytes += old.end
-  }
-
-  /** Bytes of all segments before the current one. */
-  get earlierBytes(): number {
-    return this.#earlierBytes
   }
 
   /** A checkpoint has taken the place of this many bytes. */
