@@ -142,10 +142,11 @@ export class Exchange {
 
   /** Ends the connection without another word. */
   cut(why: Error): void {
-    this.abort(why)
     if (this.#hasLeftHttp) this.upgrade?.socket.destroy()
     // Without an error, HTTP/2 would end the stream as if it were complete.
     else this.response.destroy(why)
+    // Only now: whoever hears of it in time ends the answer as if it were complete.
+    this.abort(why)
   }
 
   /** Takes the socket out of HTTP's hands; false if it is closed already. */

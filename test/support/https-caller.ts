@@ -1,4 +1,4 @@
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2'
 import { Agent, request as httpsRequest } from 'node:https'
@@ -149,26 +149,46 @@ function answerOf(status: number, headers: IncomingHttpHeaders, body: string): A
   }
 }
 
-/** Reads the events of an open watch one by one. */
+/** Reads an open watch as fast as it comes, and hands on its events one by one. */
 export class WatchReader {
   readonly response: IncomingMessage
   /** Resolves when the stream is over: true if in good order, false if it was cut. */
   readonly ended: Promise<boolean>
-  readonly #events: AsyncGenerator<WatchedEvent>
+  readonly #events: WatchedEvent[] = []
+  readonly #news = new EventEmitter()
+  #isOver = false
 
   constructor(response: IncomingMessage) {
     this.response = response
-    this.ended = new Promise((resolve) => {
-      response.once('close', () => resolve(response.complete))
-      response.on('error', () => {})
+    let rest = ''
+    response.setEncoding('utf8').on('data', (chunk: string) => {
+      const lines = (rest + chunk).split('\n')
+      rest = lines.pop() ?? ''
+      for (const line of lines) this.#events.push(JSON.parse(line))
+      this.#news.emit('news')
     })
-    this.#events = eventsOf(response)
+    response.on('error', () => {})
+    this.ended = new Promise((resolve) => {
+      response.once('close', () => {
+        this.#isOver = true
+        this.#news.emit('news')
+        resolve(response.complete)
+      })
+    })
+  }
+
+  /** How many events have come that nobody has asked for yet. */
+  get waiting(): number {
+    return this.#events.length
   }
 
   async next(): Promise<WatchedEvent> {
-    const { value, done } = await this.#events.next()
-    if (done) throw new Error('the watch is over')
-    return value
+    for (;;) {
+      const event = this.#events.shift()
+      if (event) return event
+      if (this.#isOver) throw new Error('the watch is over')
+      await once(this.#news, 'news')
+    }
   }
 
   /** All events up to the first that is wanted, that one included. */
@@ -181,23 +201,13 @@ export class WatchReader {
     }
   }
 
-  /** All events until the stream is over. */
+  /** All further events, once the stream is over. */
   async rest(): Promise<WatchedEvent[]> {
-    const seen: WatchedEvent[] = []
-    for await (const event of this.#events) seen.push(event)
-    return seen
+    await this.ended
+    return this.#events.splice(0)
   }
 
   close(): void {
     this.response.destroy()
-  }
-}
-
-async function* eventsOf(response: IncomingMessage): AsyncGenerator<WatchedEvent> {
-  let rest = ''
-  for await (const chunk of response.setEncoding('utf8')) {
-    const lines = (rest + String(chunk)).split('\n')
-    rest = lines.pop() ?? ''
-    for (const line of lines) yield JSON.parse(line)
   }
 }
