@@ -32,6 +32,12 @@ export interface TlsServerOptions {
   readonly log: Logger
 }
 
+/**
+ * Newer Nodes would otherwise drop a header with spaces around its value, a credential for example,
+ * and go on without a word, as older ones do.
+ */
+const keepSpacedHeaders = { strictFieldWhitespaceValidation: false }
+
 /** One TLS port for HTTP/1.1 and HTTP/2, with optional client certificates. */
 export class TlsServer {
   readonly #options: TlsServerOptions
@@ -93,6 +99,7 @@ export class TlsServer {
       maxSessionRejectedStreams: 100,
       maxSettings: 32,
       maxOutstandingPings: 10,
+      ...keepSpacedHeaders,
       settings: {
         maxConcurrentStreams: limits.maxConcurrentStreams,
         maxHeaderListSize: limits.maxHeaderBytes,
