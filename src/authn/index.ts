@@ -29,7 +29,7 @@ export {
   revocationListKey,
 } from './revocation-list.ts'
 export { defaultSight, type SightOptions } from './revocation-sight.ts'
-export { type Follow, Revocations, type RevocationsOptions } from './revocations.ts'
+export { Revocations, type RevocationsOptions } from './revocations.ts'
 export { scopeDecision } from './scope.ts'
 export { openTokenFile, type TokenFile, type TokenFileOptions } from './token-file.ts'
 export { withoutTokenProtocol } from './websocket-token.ts'

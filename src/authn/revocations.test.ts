@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { follow } from '../authz/index.ts'
 import {
   ApiError,
   type Authentication,
@@ -164,7 +163,6 @@ async function revocationsOn(
 ): Promise<Revocations> {
   const revocations = new Revocations({
     view,
-    follow,
     clock,
     log: silentLogger,
     sight: 'always',
@@ -249,7 +247,7 @@ describe('sight of the list', () => {
 
   test('before the first reading there is none, so nobody gets in [GND-R78]', () => {
     const view = new FakeClusterView()
-    const revocations = new Revocations({ view, follow, clock, log: silentLogger, sight: 'always' })
+    const revocations = new Revocations({ view, clock, log: silentLogger, sight: 'always' })
     expect(refusal(revocations)).toMatchObject(refused)
   })
 

@@ -1,3 +1,4 @@
+import { follow } from '../client/index.ts'
 import {
   ApiError,
   type Authentication,
@@ -5,11 +6,9 @@ import {
   type Clock,
   type ClusterView,
   type Component,
-  type Kind,
   type KubeObject,
   type Logger,
   neverFails,
-  type Query,
   unauthorized,
 } from '../core/index.ts'
 import {
@@ -22,22 +21,9 @@ import {
 import { RevocationListeners } from './revocation-listeners.ts'
 import { ListSight, type SightOptions } from './revocation-sight.ts'
 
-/** Keeps a picture of objects by list and watch; the authorization room has one. */
-export type Follow = (
-  options: {
-    readonly view: ClusterView
-    readonly kind: Kind
-    readonly query: Query
-    readonly log: Logger
-  },
-  follower: { put(object: KubeObject): void; remove(object: KubeObject): void },
-  signal: AbortSignal,
-) => { readonly synced: Promise<void>; readonly ended: Promise<void> }
-
 /** What the list of revoked users and credentials is read with. */
 export interface RevocationsOptions {
   readonly view: ClusterView
-  readonly follow: Follow
   readonly clock: Clock
   readonly log: Logger
   /** `always` for a view within this process, which cannot be lost. */
@@ -70,7 +56,7 @@ export class Revocations implements Component {
 
   /** Resolves once the list has been read. */
   async start(): Promise<void> {
-    const { view, follow } = this.#options
+    const { view } = this.#options
     const { namespace, name } = revocationListKey
     const query = { namespace, fieldSelector: `metadata.name=${name}` }
     const following = follow(

@@ -1,3 +1,4 @@
+import { type Following, follow } from '../client/index.ts'
 import {
   type Attributes,
   type Authorizer,
@@ -11,7 +12,6 @@ import {
   type RulesOfUser,
   type UserInfo,
 } from '../core/index.ts'
-import { type Following, follow } from './follow.ts'
 import { PolicyIndex } from './policy-index.ts'
 import { rbacKinds } from './rbac-kinds.ts'
 import type { PolicyRule } from './rbac-objects.ts'

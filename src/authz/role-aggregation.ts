@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
+import { type Following, follow } from '../client/index.ts'
 import {
   ApiError,
   aborted,
@@ -8,7 +9,6 @@ import {
   type Logger,
   neverFails,
 } from '../core/index.ts'
-import { type Following, follow } from './follow.ts'
 import { labelSelector } from './label-selector.ts'
 import { rbacKinds } from './rbac-kinds.ts'
 import { type PolicyRule, readRoleSelectors, readRules, writeRule } from './rbac-objects.ts'

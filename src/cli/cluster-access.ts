@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createKubeClient, RemoteClusterView, transportFromKubeconfig } from '../client/index.ts'
 import { type ClusterView, CommandFailed, systemErrorCode } from '../core/index.ts'
-import { parseKubeconfig } from '../kubeconfig/index.ts'
+import { parseKubeconfig, resolveContext } from '../kubeconfig/index.ts'
 
 /** The cluster of a data directory, through its running server. */
 export interface ClusterAccess {
@@ -30,13 +30,7 @@ async function readAdminKubeconfig(path: string): Promise<string> {
 export async function openClusterAccess(dataDirectory: string): Promise<ClusterAccess> {
   const path = join(dataDirectory, 'admin.kubeconfig')
   const config = await parseKubeconfig(await readAdminKubeconfig(path), path)
-  const context = config.contexts.get(config.currentContext ?? '')
-  const cluster = config.clusters.get(context?.cluster ?? '')
-  const user = config.users.get(context?.user ?? '')
-  if (!cluster || !user)
-    throw new CommandFailed('KUBECONFIG_INVALID', `${path} names no cluster and user`, {
-      hint: 'remove it; the next start of the server writes it again',
-    })
+  const { cluster, user } = resolveContext(config)
   const client = createKubeClient({ transport: await transportFromKubeconfig({ cluster, user }) })
   return { view: new RemoteClusterView(client), server: cluster.server }
 }

@@ -10,7 +10,6 @@ export {
 } from './kube-client.ts'
 export {
   type ResolvedContext,
-  resolveContext,
   transportFromKubeconfig,
 } from './kubeconfig-transport.ts'
 export type { Follower } from './picture.ts'

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Secret } from '../core/index.ts'
 import type { KubeconfigUser } from '../kubeconfig/index.ts'
-import { resolveContext, transportFromKubeconfig } from './kubeconfig-transport.ts'
+import { transportFromKubeconfig } from './kubeconfig-transport.ts'
 
 let directory: string
 beforeAll(async () => {
@@ -13,33 +13,6 @@ beforeAll(async () => {
 afterAll(() => rm(directory, { recursive: true, force: true }))
 
 const cluster = { server: 'https://example.com:6443/prefix' }
-
-describe('resolving', () => {
-  const user = { token: new Secret('t') }
-  const config = {
-    currentContext: 'here',
-    clusters: new Map([['c', cluster]]),
-    users: new Map([['u', user]]),
-    contexts: new Map([
-      ['here', { cluster: 'c', user: 'u' }],
-      ['nowhere', { cluster: 'absent', user: 'u' }],
-      ['nobody', { cluster: 'c', user: 'absent' }],
-    ]),
-  }
-
-  test('finds cluster and user of the current context and of a named one', () => {
-    expect(resolveContext(config)).toEqual({ cluster, user })
-    expect(resolveContext({ ...config, currentContext: '' }, 'here')).toEqual({ cluster, user })
-  })
-
-  test.each([
-    ['absent', 'the kubeconfig has no context "absent"'],
-    ['nowhere', 'the kubeconfig lacks the cluster of its context "nowhere"'],
-    ['nobody', 'the kubeconfig lacks the user of its context "nobody"'],
-  ])('says what is missing for the context %s', (name, message) => {
-    expect(() => resolveContext(config, name)).toThrow(message)
-  })
-})
 
 describe('a context of a kubeconfig', () => {
   test('becomes a transport to its server', async () => {

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { Secret, systemErrorCode } from '../core/index.ts'
-import type { Cluster, Impersonation, Kubeconfig, KubeconfigUser } from '../kubeconfig/index.ts'
+import type { Cluster, Impersonation, KubeconfigUser } from '../kubeconfig/index.ts'
 import { ClientConfigInvalid } from './client-errors.ts'
 import { type HttpsTransportOptions, httpsTransport } from './https-transport.ts'
 import type { RequestHeaders, Transport } from './transport.ts'
@@ -9,20 +9,6 @@ import type { RequestHeaders, Transport } from './transport.ts'
 export interface ResolvedContext {
   readonly cluster: Cluster
   readonly user: KubeconfigUser
-}
-
-/** The cluster and user of a context, the current one unless another is named. */
-export function resolveContext(config: Kubeconfig, name = config.currentContext): ResolvedContext {
-  const context = config.contexts.get(name)
-  const cluster = context && config.clusters.get(context.cluster)
-  const user = context && config.users.get(context.user)
-  if (cluster && user) return { cluster, user }
-  const shown = JSON.stringify(name)
-  throw new ClientConfigInvalid(
-    context
-      ? `the kubeconfig lacks the ${cluster ? 'user' : 'cluster'} of its context ${shown}`
-      : `the kubeconfig has no context ${shown}`,
-  )
 }
 
 /** A transport for a context of a kubeconfig; refuses what it could only ignore. */

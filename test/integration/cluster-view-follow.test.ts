@@ -9,12 +9,11 @@ import {
   createKubeClient,
   follow,
   RemoteClusterView,
-  resolveContext,
   type Transport,
   transportFromKubeconfig,
 } from '../../src/client/index.ts'
 import { type Kind, type KubeObject, silentLogger } from '../../src/core/index.ts'
-import { parseKubeconfig } from '../../src/kubeconfig/index.ts'
+import { parseKubeconfig, resolveContext } from '../../src/kubeconfig/index.ts'
 import { type SallyportProcess, startSallyport } from '../support/sallyport-process.ts'
 
 const configMaps: Kind = {

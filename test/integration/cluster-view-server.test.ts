@@ -4,10 +4,9 @@ import { join } from 'node:path'
 import {
   createKubeClient,
   RemoteClusterView,
-  resolveContext,
   transportFromKubeconfig,
 } from '../../src/client/index.ts'
-import { parseKubeconfig } from '../../src/kubeconfig/index.ts'
+import { parseKubeconfig, resolveContext } from '../../src/kubeconfig/index.ts'
 import {
   type ClusterViewFixture,
   describeClusterView,

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, chown, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -160,12 +160,29 @@ describe('what cannot work is said and changes nothing [GND-R30, GND-R93]', () =
     expect(stderr).toContain('newer Sallyport')
   })
 
-  test.skipIf(process.getuid?.() === 0)('a data directory that cannot be written', async () => {
-    await mkdir(join(scratch, 'data'))
-    await chmod(join(scratch, 'data'), 0o500)
-    const { code, stderr } = await runSallyport(['up', '--data-dir', join(scratch, 'data')])
+  // Root may write everywhere, so as root the command runs as somebody else.
+  const somebody = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {}
+
+  test('a data directory that cannot be written', async () => {
+    const directory = join(scratch, 'data')
+    await mkdir(directory)
+    if (somebody.uid !== undefined) await chown(directory, somebody.uid, somebody.gid)
+    await chmod(directory, 0o500)
+    await chmod(scratch, 0o755)
+    const { code, stderr } = await runSallyport(['up', '--data-dir', directory], somebody)
     expect(code).toBe(1)
-    expect(stderr).toContain('cannot be written to')
+    expect(stderr).toContain(`${directory} cannot be written to`)
+  })
+
+  test('a data directory of another user', async () => {
+    const directory = join(scratch, 'data')
+    await mkdir(directory, { mode: 0o777 })
+    await chmod(scratch, 0o755)
+    // Without root there is no directory of somebody else's that we could write to but the file system's.
+    const foreign = somebody.uid === undefined ? '/' : directory
+    const { code, stderr } = await runSallyport(['up', '--data-dir', foreign], somebody)
+    expect(code).toBe(1)
+    expect(stderr).toContain('belongs to another user')
   })
 
   test('a key that does not fit its certificate', async () => {

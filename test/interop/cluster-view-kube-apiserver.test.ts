@@ -10,10 +10,9 @@ import { describe } from 'vitest'
 import {
   createKubeClient,
   RemoteClusterView,
-  resolveContext,
   transportFromKubeconfig,
 } from '../../src/client/index.ts'
-import { parseKubeconfig } from '../../src/kubeconfig/index.ts'
+import { parseKubeconfig, resolveContext } from '../../src/kubeconfig/index.ts'
 import {
   type ClusterViewFixture,
   describeClusterView,

@@ -5,12 +5,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Kubectl, kubectlAt, run } from '../support/kubectl.ts'
-import { findPeer, pathOrReason } from '../support/peers.ts'
+import { findKubectl, pathOrReason } from '../support/peers.ts'
 import { type SallyportProcess, startSallyport } from '../support/sallyport-process.ts'
 
 const versions = ['1.36', '1.31', '1.33'].map((version) => ({
   version,
-  path: pathOrReason(findPeer(`kubectl-${version}`)),
+  path: pathOrReason(findKubectl(version)),
 }))
 
 describe.each(versions.filter(({ version, path }) => path || version !== '1.33'))(

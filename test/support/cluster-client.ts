@@ -6,17 +6,14 @@ import {
   transportFromKubeconfig,
 } from '../../src/client/index.ts'
 import type { ClusterView } from '../../src/core/index.ts'
-import { parseKubeconfig } from '../../src/kubeconfig/index.ts'
+import { parseKubeconfig, resolveContext } from '../../src/kubeconfig/index.ts'
 
 /** A client and a view for the current context of a kubeconfig file. */
 export async function openCluster(
   path: string,
 ): Promise<{ readonly view: ClusterView; readonly client: KubeClient }> {
   const config = await parseKubeconfig(await readFile(path, 'utf8'), path)
-  const context = config.contexts.get(config.currentContext ?? '')
-  const cluster = config.clusters.get(context?.cluster ?? '')
-  const user = config.users.get(context?.user ?? '')
-  if (!cluster || !user) throw new Error(`${path} has no complete current context`)
+  const { cluster, user } = resolveContext(config)
   const client = createKubeClient({ transport: await transportFromKubeconfig({ cluster, user }) })
   return { client, view: new RemoteClusterView(client) }
 }

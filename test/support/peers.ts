@@ -20,10 +20,21 @@ export function findPeer(name: string): Peer {
   }
 }
 
+/** Looks up a kubectl of a version: one of ours, or one that the machine carries. */
+export function findKubectl(version: string): Peer {
+  const built = findPeer(`kubectl-${version}`)
+  if ('path' in built) return built
+  const carried = findProgram(`kubectl.${version}`)
+  return 'path' in carried ? carried : built
+}
+
 /** Looks up an ordinary program of the machine. */
 export function findProgram(name: string): Peer {
   try {
-    const path = execFileSync('sh', ['-c', 'command -v "$0"', name], { encoding: 'utf8' })
+    const path = execFileSync('sh', ['-c', 'command -v "$0"', name], {
+      encoding: 'utf8',
+      env: { ...process.env, PATH: `${process.env['PATH']}:/usr/lib/google-cloud-sdk/bin` },
+    })
     return { path: path.trim() }
   } catch {
     return { missing: `${name} is not installed` }

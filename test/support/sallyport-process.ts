@@ -29,6 +29,8 @@ export async function runSallyport(
     readonly env?: NodeJS.ProcessEnv
     readonly input?: string
     readonly cwd?: string
+    readonly uid?: number
+    readonly gid?: number
     /** Sees all that was printed so far, whenever there is more. */
     readonly onStdout?: (text: string, child: ChildProcess) => void
   } = {},
@@ -37,6 +39,7 @@ export async function runSallyport(
   const child = spawn(process.execPath, [join(dist, 'cli', 'main.js'), ...args], {
     env: { ...process.env, ...options.env },
     ...(options.cwd !== undefined && { cwd: options.cwd }),
+    ...(options.uid !== undefined && { uid: options.uid, gid: options.gid }),
     stdio: 'pipe',
   })
   let stdout = ''

@@ -1,5 +1,5 @@
 import { Revocations } from '../../authn/index.ts'
-import { follow, reconcileDefaultPolicy } from '../../authz/index.ts'
+import { reconcileDefaultPolicy } from '../../authz/index.ts'
 import type { Clock, ClusterView, Logger } from '../../core/index.ts'
 import type { Closers } from './closers.ts'
 import type { LocalCluster } from './open-cluster.ts'
@@ -22,7 +22,7 @@ export async function watchRevocations(
   parts: { readonly clock: Clock; readonly log: Logger },
   closers: Closers,
 ): Promise<Revocations> {
-  const revocations = new Revocations({ view, follow, sight: 'always', ...parts })
+  const revocations = new Revocations({ view, sight: 'always', ...parts })
   await revocations.start()
   closers.add('revocations', (deadline) => revocations.stop(deadline))
   return revocations
