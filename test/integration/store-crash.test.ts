@@ -51,6 +51,7 @@ test(`after ${kills} random kill -9 under ${writers} writers every acknowledged 
   timeout: 60_000 + kills * 5000,
 }, async () => {
   const directory = await mkdtemp(join(tmpdir(), 'sallyport-crash-'))
+  onTestFinished(() => rm(directory, { recursive: true }))
   const steps = Array.from({ length: writers }, () => 0)
   let seenUpTo = 1
   let acknowledgedInAll = 0
@@ -87,5 +88,4 @@ test(`after ${kills} random kill -9 under ${writers} writers every acknowledged 
     await store.close()
   }
   expect(acknowledgedInAll).toBeGreaterThan(kills * writers)
-  await rm(directory, { recursive: true })
 })

@@ -4,7 +4,7 @@ import { encodeBatch } from './batch-codec.ts'
 import { type FileHeader, fileHeaderLength } from './file-header.ts'
 import { framedLength, type RecordToWrite, recordKinds } from './record-codec.ts'
 
-/** Small enough to encode without holding up the event loop, and as a unit of memory when read. */
+/** Small enough to encode without holding up the event loop. */
 const batchBytes = 256 * 1024
 
 /** What a checkpoint is made from. */

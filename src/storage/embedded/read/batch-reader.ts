@@ -32,7 +32,10 @@ export class BatchReader {
   #windowStart = 0
   #fileSize: number | undefined
 
-  /** What is read stays in memory by windows of `windowBytes`, or of one batch if that is larger. */
+  /**
+   * Reads at least `windowBytes` at a time, or a batch if that is more. That is also the unit of
+   * memory: one record that is still held keeps as much.
+   */
   constructor(file: OpenFile, header: FileHeader, windowBytes: number) {
     this.#file = file
     this.#header = header
@@ -88,7 +91,8 @@ export class BatchReader {
     if (at >= 0 && at + length <= this.#window.length) return this.#window.subarray(at, at + length)
     this.#fileSize ??= await this.#file.size()
     const left = Math.max(0, this.#fileSize - offset)
-    const wanted = Math.min(Math.max(length, this.#windowBytes), left)
+    // After a batch comes the header of the next one.
+    const wanted = Math.min(Math.max(length + batchHeaderLength, this.#windowBytes), left)
     // Never reused: records keep parts of it.
     const window = Buffer.allocUnsafeSlow(wanted)
     this.#window = window.subarray(0, await this.#file.read(window, offset))

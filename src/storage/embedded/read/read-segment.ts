@@ -23,7 +23,7 @@ export interface SegmentReading {
   syncedOffset(): Promise<number>
 }
 
-/** Also the unit of memory: one record that is still held keeps as much. */
+/** Batches of a journal are small and many. */
 const windowBytes = 1024 ** 2
 
 /**
