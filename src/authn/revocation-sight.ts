@@ -1,4 +1,4 @@
-import type { Clock } from '../core/index.ts'
+import { type Clock, pause } from '../core/index.ts'
 
 /** How long the list may be out of sight. */
 export interface SightOptions {
@@ -52,7 +52,7 @@ export class ListSight {
   /** Looks until `signal` aborts. */
   async keep(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      await this.#pause(signal)
+      await pause(this.#options.lookEveryMs, signal)
       if (!signal.aborted) await this.#lookOnce(signal)
     }
   }
@@ -85,18 +85,6 @@ export class ListSight {
     if (this.#toldLost || !this.isLost()) return
     this.#toldLost = true
     this.#sighting.lost(error)
-  }
-
-  #pause(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const done = () => {
-        clearTimeout(timer)
-        signal.removeEventListener('abort', done)
-        resolve()
-      }
-      const timer = setTimeout(done, this.#options.lookEveryMs)
-      signal.addEventListener('abort', done, { once: true })
-    })
   }
 }
 

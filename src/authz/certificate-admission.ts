@@ -3,12 +3,12 @@ import {
   type Admission,
   type Authorizer,
   forbidden,
+  goQuote,
   isRecord,
   type KubeObject,
   type WriteAttempt,
   wellKnown,
 } from '../core/index.ts'
-import { quote } from './go-quote.ts'
 
 /** The names of Kubernetes' own signers. */
 export const signers = {
@@ -74,7 +74,7 @@ export function certificateAdmission(options: CertificateAdmissionOptions): Admi
     if (await mayUseSigner(options.authorizer, { attempt, verb, signer }, signal)) return
     throw refusal(
       attempt,
-      `user not permitted to ${verb} requests with signerName ${quote(signer)}`,
+      `user not permitted to ${verb} requests with signerName ${goQuote(signer)}`,
     )
   }
 }

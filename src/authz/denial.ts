@@ -1,5 +1,4 @@
-import { ApiError, type Attributes, type Decision, forbidden } from '../core/index.ts'
-import { quote } from './go-quote.ts'
+import { ApiError, type Attributes, type Decision, forbidden, goQuote } from '../core/index.ts'
 
 const markup: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' }
 
@@ -8,12 +7,12 @@ const withoutMarkup = (text: string): string => text.replace(/[&<>]/g, (c) => ma
 
 /** Who cannot do what, in the sentence that Kubernetes uses. */
 export function describeDenial({ user, verb, resource, path }: Attributes): string {
-  const who = `User ${quote(user.username)} cannot ${verb}`
-  if (!resource) return withoutMarkup(`${who} path ${quote(path ?? '')}`)
+  const who = `User ${goQuote(user.username)} cannot ${verb}`
+  if (!resource) return withoutMarkup(`${who} path ${goQuote(path ?? '')}`)
   const { subresource, namespace, group } = resource
   const what = subresource ? `${resource.resource}/${subresource}` : resource.resource
-  const where = namespace ? `in the namespace ${quote(namespace)}` : 'at the cluster scope'
-  return withoutMarkup(`${who} resource ${quote(what)} in API group ${quote(group)} ${where}`)
+  const where = namespace ? `in the namespace ${goQuote(namespace)}` : 'at the cluster scope'
+  return withoutMarkup(`${who} resource ${goQuote(what)} in API group ${goQuote(group)} ${where}`)
 }
 
 /** The 403 for a request that nobody allowed. */

@@ -4,12 +4,13 @@ import {
   type Authorizer,
   type ClusterView,
   forbidden,
+  goQuote,
+  goQuoteList,
   type KubeObject,
   notFound,
   type RulesOfUser,
   type WriteAttempt,
 } from '../core/index.ts'
-import { quote, quoteList } from './go-quote.ts'
 import { rbacGroup, rbacKinds } from './rbac-kinds.ts'
 import {
   type PolicyRule,
@@ -118,7 +119,7 @@ class EscalationCheck {
     if (missing.length === 0) return
     const { user } = this.#attempt
     const lines = [...new Set(compactRules(missing).map(describeRule))].toSorted()
-    const who = `user ${quote(user.username)} (groups=${quoteList(user.groups)})`
+    const who = `user ${goQuote(user.username)} (groups=${goQuoteList(user.groups)})`
     const problems = held.problems ? `; resolution errors: [${held.problems}]` : ''
     throw this.#refusal(
       `${who} is attempting to grant RBAC permissions not currently held:\n${lines.join('\n')}${problems}`,

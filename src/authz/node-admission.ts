@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import {
   type Admission,
   forbidden,
+  goQuote,
   isRecord,
   type KubeObject,
   type WriteAttempt,
@@ -13,7 +14,6 @@ import {
   signerOf,
   signers,
 } from './certificate-admission.ts'
-import { quote } from './go-quote.ts'
 import { nodeLeaseNamespace, nodeNameOf } from './node-identity.ts'
 import { forbiddenNodeLabels } from './node-labels.ts'
 
@@ -26,14 +26,14 @@ export function nodeAdmission(readSubject: SubjectReader): Admission {
     const node = nodeNameOf(attempt.user)
     if (node === undefined) return
     if (node === '') {
-      throw refusal(attempt, `could not determine node from user ${quote(attempt.user.username)}`)
+      throw refusal(attempt, `could not determine node from user ${goQuote(attempt.user.username)}`)
     }
     const { group, resource } = attempt.kind
     if (group === '' && resource === 'nodes') return admitNode(node, attempt)
     if (group === 'coordination.k8s.io' && resource === 'leases') return admitLease(node, attempt)
     if (isCertificateRequest(attempt)) return admitRequest(node, attempt, readSubject)
     if (group === 'authentication.k8s.io' || group === 'authorization.k8s.io') return
-    throw refusal(attempt, `node ${quote(node)} can only write its own Node, Lease and CSRs`)
+    throw refusal(attempt, `node ${goQuote(node)} can only write its own Node, Lease and CSRs`)
   }
 }
 
@@ -46,9 +46,9 @@ function specField(object: KubeObject | undefined, field: string): unknown {
 
 function admitNode(node: string, attempt: WriteAttempt): void {
   const { name, operation, object, oldObject } = attempt
-  const who = `node ${quote(node)}`
+  const who = `node ${goQuote(node)}`
   if (name !== node) {
-    throw refusal(attempt, `${who} is not allowed to modify node ${quote(name)}`)
+    throw refusal(attempt, `${who} is not allowed to modify node ${goQuote(name)}`)
   }
   if (operation === 'create') {
     const labels = forbiddenNodeLabels(object?.metadata.labels, undefined)
@@ -86,7 +86,7 @@ function admitLease(node: string, attempt: WriteAttempt): void {
   if (attempt.namespace !== nodeLeaseNamespace) {
     throw refusal(
       attempt,
-      `can only access leases in the ${quote(nodeLeaseNamespace)} system namespace`,
+      `can only access leases in the ${goQuote(nodeLeaseNamespace)} system namespace`,
     )
   }
   if (attempt.name !== node) {
@@ -103,7 +103,7 @@ async function admitRequest(
 ): Promise<void> {
   const { operation, object } = attempt
   if (operation !== 'create' || !object) {
-    throw refusal(attempt, `node ${quote(node)} can only create CSRs`)
+    throw refusal(attempt, `node ${goQuote(node)} can only create CSRs`)
   }
   if (!kubeletSigners.includes(signerOf(object))) return
   const { commonName } = await parsed(attempt, object, readSubject)

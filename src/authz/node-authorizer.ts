@@ -3,11 +3,11 @@ import {
   type Authorizer,
   type ClusterView,
   type Decision,
+  goQuote,
   isRecord,
   type Kind,
   type ResourceAttributes,
 } from '../core/index.ts'
-import { quote } from './go-quote.ts'
 import { nodeLeaseNamespace, nodeNameOf } from './node-identity.ts'
 
 const allowed: Decision = { allowed: true, reason: '' }
@@ -50,7 +50,7 @@ const byName: ReadonlyMap<string, Rule> = new Map(
         return no('can only get, create, update, patch, or delete a node lease')
       }
       if (namespace !== nodeLeaseNamespace) {
-        return no(`can only access leases in the ${quote(nodeLeaseNamespace)} system namespace`)
+        return no(`can only access leases in the ${goQuote(nodeLeaseNamespace)} system namespace`)
       }
       if (verb === 'create' || name === node) return allowed
       return no('can only access node lease with the same name as the requesting node')
@@ -74,7 +74,7 @@ export function nodeAuthorizer(view: Pick<ClusterView, 'get'>): Authorizer {
     authorize: (attributes, signal) => {
       const node = nodeNameOf(attributes.user)
       if (node === undefined || !attributes.resource) return no()
-      if (node === '') return no(`unknown node for user ${quote(attributes.user.username)}`)
+      if (node === '') return no(`unknown node for user ${goQuote(attributes.user.username)}`)
       const decision = decide(node, attributes.verb, attributes.resource)
       return decision === 'pod' ? readOwnPod(view, node, attributes, signal) : decision
     },

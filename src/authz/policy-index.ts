@@ -1,5 +1,4 @@
-import type { KubeObject, UserInfo } from '../core/index.ts'
-import { quote } from './go-quote.ts'
+import { goQuote, type KubeObject, type UserInfo } from '../core/index.ts'
 import { rbacGroup } from './rbac-kinds.ts'
 import {
   type Binding,
@@ -88,16 +87,17 @@ export class PolicyIndex {
   #rulesOfRole(ref: RoleRef, namespace: string): readonly PolicyRule[] | string {
     if (ref.kind === 'ClusterRole') {
       return (
-        this.#clusterRoles.get(ref.name) ?? `clusterrole.${rbacGroup} ${quote(ref.name)} not found`
+        this.#clusterRoles.get(ref.name) ??
+        `clusterrole.${rbacGroup} ${goQuote(ref.name)} not found`
       )
     }
     if (ref.kind === 'Role') {
       return (
         this.#roles.get(`${namespace}/${ref.name}`) ??
-        `role.${rbacGroup} ${quote(ref.name)} not found`
+        `role.${rbacGroup} ${goQuote(ref.name)} not found`
       )
     }
-    return `unsupported role reference kind: ${quote(ref.kind)}`
+    return `unsupported role reference kind: ${goQuote(ref.kind)}`
   }
 
   #change(object: KubeObject, present: boolean): void {
@@ -142,11 +142,11 @@ function setOrDelete<V>(map: Map<string, V>, key: string, value: V | undefined):
 function reasonOf(binding: Binding, subject: Subject): string {
   const { roleRef, namespace } = binding
   const what = namespace
-    ? `RoleBinding ${quote(`${binding.name}/${namespace}`)}`
-    : `ClusterRoleBinding ${quote(binding.name)}`
+    ? `RoleBinding ${goQuote(`${binding.name}/${namespace}`)}`
+    : `ClusterRoleBinding ${goQuote(binding.name)}`
   const whom =
     subject.kind === 'ServiceAccount'
-      ? quote(`${subject.name}/${subject.namespace || namespace}`)
-      : quote(subject.name)
-  return `RBAC: allowed by ${what} of ${roleRef.kind} ${quote(roleRef.name)} to ${subject.kind} ${whom}`
+      ? goQuote(`${subject.name}/${subject.namespace || namespace}`)
+      : goQuote(subject.name)
+  return `RBAC: allowed by ${what} of ${roleRef.kind} ${goQuote(roleRef.name)} to ${subject.kind} ${whom}`
 }

@@ -1,4 +1,4 @@
-import { quoteList } from './go-quote.ts'
+import { goQuoteList } from '../core/index.ts'
 import type { PolicyRule } from './rbac-objects.ts'
 import { pathMatches } from './rule-set.ts'
 
@@ -91,5 +91,5 @@ export function describeRule(rule: PolicyRule): string {
     ['Verbs', rule.verbs],
   ]
   const shown = parts.filter(([, values]) => values.length > 0)
-  return `{${shown.map(([name, values]) => `${name}:${quoteList(values)}`).join(', ')}}`
+  return `{${shown.map(([name, values]) => `${name}:${goQuoteList(values)}`).join(', ')}}`
 }

@@ -1,3 +1,5 @@
+import { pause } from '../core/index.ts'
+
 /** Pauses that double from `firstMs` to `longestMs` until `reset`, each shortened by chance. */
 export class BackOff {
   readonly #firstMs: number
@@ -19,19 +21,6 @@ export class BackOff {
     // Up to half of it is left to chance, so that clients that lost the same server come back spread.
     const ms = this.#nextMs * (1 - Math.random() / 2)
     this.#nextMs = Math.min(this.#nextMs * 2, this.#longestMs)
-    await wait(Math.max(ms, atLeastMs), signal)
+    await pause(Math.max(ms, atLeastMs), signal)
   }
-}
-
-function wait(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', done)
-      resolve()
-    }
-    const timer = setTimeout(done, ms)
-    signal.addEventListener('abort', done, { once: true })
-    if (signal.aborted) done()
-  })
 }

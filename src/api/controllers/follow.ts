@@ -1,6 +1,5 @@
-import { ApiError, type Key, type WatchEvent } from '../../core/index.ts'
+import { ApiError, type Key, pause, type WatchEvent } from '../../core/index.ts'
 import type { ControllerOptions, Watch } from './controller.ts'
-import { pause } from './pause.ts'
 
 const firstPauseMs = 50
 const longestPauseMs = 5_000

@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto'
-import type { KubeObject } from '../../core/index.ts'
+import { goQuote, type KubeObject } from '../../core/index.ts'
 import {
   duplicateValue,
   type FieldProblem,
@@ -8,7 +8,6 @@ import {
   notSupported,
   required,
 } from '../validation/field-problem.ts'
-import { goQuote } from '../validation/go-format.ts'
 import { pemBlocks } from '../validation/pem-blocks.ts'
 import { signerNameProblems } from '../validation/signer-name.ts'
 import { type Fields, fieldsAt, numberAt, recordsAt, textAt, textsAt } from './fields.ts'

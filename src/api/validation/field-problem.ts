@@ -1,5 +1,5 @@
-import type { StatusCause } from '../../core/index.ts'
-import { goQuote, goValue } from './go-format.ts'
+import { goQuote, type StatusCause } from '../../core/index.ts'
+import { goValue } from './go-format.ts'
 
 /** The kinds of problem that Kubernetes tells apart, with the words it uses for them. */
 const words = {

@@ -1,29 +1,4 @@
-const named: Readonly<Record<string, string>> = {
-  '"': '\\"',
-  '\\': '\\\\',
-  '\u0007': '\\a',
-  '\b': '\\b',
-  '\f': '\\f',
-  '\n': '\\n',
-  '\r': '\\r',
-  '\t': '\\t',
-  '\v': '\\v',
-}
-
-function escaped(char: string): string {
-  const known = named[char]
-  if (known !== undefined) return known
-  const code = char.codePointAt(0) ?? 0
-  if (code < 0x80) return `\\x${code.toString(16).padStart(2, '0')}`
-  if (code < 0x10000) return `\\u${code.toString(16).padStart(4, '0')}`
-  return `\\U${code.toString(16).padStart(8, '0')}`
-}
-
-// Go prints letters, marks, numbers, punctuation, symbols and the plain space as they are.
-const unprintable = /["\\]|[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu
-
-/** A string in Go's quotes (`%q`), as Kubernetes shows it in messages. */
-export const goQuote = (text: string): string => `"${text.replace(unprintable, escaped)}"`
+import { goQuote } from '../../core/index.ts'
 
 // Go's JSON encoder escapes what could end a script element.
 const htmlEscapes: Readonly<Record<string, string>> = {

@@ -1,4 +1,4 @@
-import type { KubeObject, ObjectMeta, OwnerReference } from '../../core/index.ts'
+import { goQuote, type KubeObject, type ObjectMeta, type OwnerReference } from '../../core/index.ts'
 import type { KindDefinition } from '../kinds/kind-definition.ts'
 import {
   type FieldProblem,
@@ -8,7 +8,6 @@ import {
   required,
   tooLong,
 } from './field-problem.ts'
-import { goQuote } from './go-format.ts'
 import { labelValueProblems, qualifiedNameProblems } from './label-rules.ts'
 import { nameIsDnsLabel } from './names.ts'
 

@@ -1,5 +1,5 @@
+import { goQuote } from '../../core/index.ts'
 import { type FieldProblem, invalidEach, invalidValue, required, tooLong } from './field-problem.ts'
-import { goQuote } from './go-format.ts'
 import { dns1123LabelProblems, dns1123SubdomainProblems, type TextRule } from './names.ts'
 
 const maxDomain = 253

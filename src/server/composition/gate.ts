@@ -3,7 +3,7 @@ import type { Writable } from 'node:stream'
 import { defaultWatchLimits, ResourceApi, type ResourceHandler } from '../../api/index.ts'
 import { impersonation, type Revocations } from '../../authn/index.ts'
 import { denial } from '../../authz/index.ts'
-import type { Clock, Logger } from '../../core/index.ts'
+import { type Clock, type Logger, pause } from '../../core/index.ts'
 import { createTlsServer, defaultServerLimits, readBody, type TlsServer } from '../../http/index.ts'
 import type { ServingCertificate } from '../../pki/index.ts'
 import { AuditRecorder, type AuditSink } from '../audit.ts'
@@ -180,29 +180,13 @@ export async function openGate(parts: GateParts): Promise<Gate> {
     },
     async close(deadline) {
       draining.abort()
-      await delay(options.shutdownDelayDuration, deadline)
+      await pause(options.shutdownDelayDuration, deadline)
       const drained = pipeline.drain()
       await server.stop(deadline)
-      await Promise.race([drained, delay(1_000, deadline)])
+      await Promise.race([drained, pause(1_000, deadline)])
       stopLoopMetrics()
       await auditSink.close()
       log.info({}, 'stopped serving')
     },
   }
-}
-
-/** Waits for a time, or less if `deadline` aborts. */
-async function delay(ms: number, deadline: AbortSignal): Promise<void> {
-  if (ms <= 0 || deadline.aborted) return
-  await new Promise<void>((resolve) => {
-    const timer = setTimeout(resolve, ms)
-    deadline.addEventListener(
-      'abort',
-      () => {
-        clearTimeout(timer)
-        resolve()
-      },
-      { once: true },
-    )
-  })
 }

@@ -1,6 +1,6 @@
-/** Resolves after `ms`, or as soon as `signal` aborts. */
+/** Resolves after `ms`, or as soon as `signal` aborts; the signal is let go of either way. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve()
+  if (ms <= 0 || signal.aborted) return Promise.resolve()
   return new Promise((resolve) => {
     const done = (): void => {
       clearTimeout(timer)
