@@ -72,6 +72,11 @@ export function invalid(
   const list = lines.length === 1 ? lines[0] : `[${lines.join(', ')}]`
   const shown = kind.group ? `${kind.kind}.${kind.group}` : kind.kind
   return new ApiError('Invalid', `${shown} "${name}" is invalid: ${list}`, {
-    details: { name, ...(kind.group && { group: kind.group }), kind: kind.kind, causes },
+    details: {
+      ...(name && { name }),
+      ...(kind.group && { group: kind.group }),
+      kind: kind.kind,
+      causes,
+    },
   })
 }

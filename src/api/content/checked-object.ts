@@ -35,7 +35,7 @@ interface ReadObject {
 }
 
 /** Brings a value into the form of its kind; a value that cannot be is a StructureMismatch. */
-function readObject(decoded: DecodedValue, options: ReadOptions): ReadObject {
+export function readObject(decoded: DecodedValue, options: ReadOptions): ReadObject {
   const struct = structOf(options.expected)
   const { object, hasUnknownFields, keys } = checkStructure(decoded.value, struct)
   const { json, duplicates = [] } = decoded

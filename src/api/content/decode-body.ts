@@ -1,13 +1,13 @@
 import { ApiError, badRequest } from '../../core/index.ts'
 import type { GroupVersionKind } from '../schema/index.ts'
 import { structOf } from '../schema/schema-of.ts'
-import { checkedObject, type DecodedBody, type DecodedValue } from './checked-object.ts'
+import { checkedObject, type DecodedBody, type DecodedValue, readObject } from './checked-object.ts'
 import type { FieldValidation } from './field-validation.ts'
 import { parseJson } from './json-text.ts'
 import { bodyMediaType } from './media-types.ts'
 import { decodeMessage } from './protobuf/decode-message.ts'
 import { openEnvelope } from './protobuf/envelope.ts'
-import { actualKind, checkKind, readTypeMeta } from './type-meta.ts'
+import { actualKind, checkKind, notRegistered, readTypeMeta } from './type-meta.ts'
 import { parseYaml } from './yaml-text.ts'
 
 /** What a body is decoded as. */
@@ -64,6 +64,16 @@ function openProtobuf(bytes: Uint8Array, { expected }: DecodeOptions): OpenedBod
   }
 }
 
+function openAs(
+  mediaType: ReturnType<typeof bodyMediaType>,
+  bytes: Uint8Array,
+  options: DecodeOptions,
+): OpenedBody | Promise<OpenedBody> {
+  if (mediaType === 'application/json') return openJson(bytes, options)
+  if (mediaType === 'application/yaml') return openYaml(bytes, options)
+  return openProtobuf(bytes, options)
+}
+
 async function openBody(
   bytes: Uint8Array,
   contentType: string | undefined,
@@ -71,9 +81,7 @@ async function openBody(
 ): Promise<OpenedBody> {
   const mediaType = bodyMediaType(contentType)
   try {
-    if (mediaType === 'application/json') return openJson(bytes, options)
-    if (mediaType === 'application/yaml') return await openYaml(bytes, options)
-    return openProtobuf(bytes, options)
+    return await openAs(mediaType, bytes, options)
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
     // The bytes themselves are not shown, as Kubernetes does: they may hold a credential.
@@ -98,4 +106,18 @@ export async function decodeBody(
   const { actual } = body
   checkKind(actual, expected)
   return checkedObject(body.decode, { actual, expected, fieldValidation })
+}
+
+/**
+ * Decodes options, such as those of a deletion. They may come in any API version, and what is wrong
+ * with them is said without naming the object that they are about.
+ */
+export async function decodeOptions(
+  bytes: Uint8Array,
+  contentType: string | undefined,
+  expected: GroupVersionKind,
+): Promise<Record<string, unknown>> {
+  const { actual, decode } = await openAs(bodyMediaType(contentType), bytes, { expected })
+  if (actual.kind !== expected.kind) throw badRequest(notRegistered(actual))
+  return readObject(decode(), { expected, fieldValidation: 'Ignore' }).object
 }

@@ -1,4 +1,4 @@
-import { ApiError } from '../../core/index.ts'
+import { ApiError, apiVersionOf, isRecord } from '../../core/index.ts'
 import { checkStructure, StructureMismatch, strictScan } from '../schema/index.ts'
 import { structOf } from '../schema/schema-of.ts'
 import { type DecodedBody, type ReadOptions, strictError, withTypeMeta } from './checked-object.ts'
@@ -8,6 +8,8 @@ import type { ParsedJson } from './json-text.ts'
 export interface PatchedOptions extends ReadOptions {
   /** A merge patch or strategic merge patch as it was sent, to find what it has twice. */
   readonly patch?: ParsedJson
+  /** True when the patch cannot change `kind` and `apiVersion`, whatever it says of them. */
+  readonly keepsKind?: boolean
 }
 
 /**
@@ -44,8 +46,19 @@ function read(outcome: unknown, options: PatchedOptions) {
   }
 }
 
+/** A patch may not turn an object into one of another kind. */
+function requireKind(outcome: unknown, { expected, keepsKind }: PatchedOptions): void {
+  if (keepsKind || !isRecord(outcome)) return
+  const { kind = expected.kind, apiVersion = apiVersionOf(expected) } = outcome
+  if (kind === expected.kind && apiVersion === apiVersionOf(expected)) return
+  throw invalidPatch(
+    `the patch changes kind and apiVersion to ${JSON.stringify({ kind, apiVersion })}`,
+  )
+}
+
 /** Brings what a patch has made of an object into the form of its kind. */
 export function readPatched(outcome: unknown, options: PatchedOptions): DecodedBody {
+  requireKind(outcome, options)
   const { object, problems } = read(outcome, options)
   if (options.fieldValidation === 'Strict' && problems.length > 0)
     throw invalidPatch(strictError(problems))

@@ -48,14 +48,13 @@ export const cannotBeHandled = (
 
 const optionsKind = /^(Create|Delete|Get|List|Patch|Update)Options$/
 
+/** Says that nobody knows the kind. */
+export const notRegistered = (kind: GroupVersionKind): string =>
+  `no kind "${kind.kind}" is registered for version "${shownVersion(kind)}"`
+
 /** Refuses a body of another kind or version than the one that its URL names. */
 export function checkKind(actual: GroupVersionKind, expected: GroupVersionKind): void {
-  if (schemaOf(actual) === undefined)
-    throw cannotBeHandled(
-      actual,
-      expected,
-      `no kind "${actual.kind}" is registered for version "${shownVersion(actual)}"`,
-    )
+  if (schemaOf(actual) === undefined) throw cannotBeHandled(actual, expected, notRegistered(actual))
   if (actual.kind !== expected.kind) {
     const internal = expected.group === '' ? 'core' : expected.group.split('.', 1)[0]
     const from = `${actual.version}.${actual.kind}`

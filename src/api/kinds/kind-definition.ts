@@ -75,6 +75,10 @@ export interface KindDefinition {
   readonly createOnUpdate?: boolean
   /** True when a PUT without resourceVersion is refused instead of overwriting. */
   readonly conditionalUpdateOnly?: boolean
+  /** True when a deletion is answered with the last state of the object instead of a Status. */
+  readonly returnsDeleted?: boolean
+  /** True when the object is marked as deleted even if nothing holds it. */
+  readonly marksDeleted?: boolean
   /** Said to everybody who uses the kind at all. */
   readonly deprecation?: string
   /** Said to whoever writes the object; it is stored all the same. */

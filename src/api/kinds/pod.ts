@@ -68,6 +68,8 @@ function mergeStatus(sent: KubeObject, stored: KubeObject): KubeObject {
 export const pod = defineKind({
   kind: { group: '', version: 'v1', kind: 'Pod', resource: 'pods', namespaced: true },
   shortNames: ['po'],
+  returnsDeleted: true,
+  marksDeleted: true,
   categories: ['all'],
   subresources: [
     {

@@ -23,6 +23,7 @@ export const serviceAccount = defineKind({
     namespaced: true,
   },
   shortNames: ['sa'],
+  returnsDeleted: true,
   warnings: ({ metadata }) =>
     metadata.annotations?.[mountableAnnotation] === undefined
       ? []

@@ -73,6 +73,7 @@ function prepareUpdate(draft: KubeObject, stored: KubeObject): void {
 export const service = defineKind({
   kind: { group: '', version: 'v1', kind: 'Service', resource: 'services', namespaced: true },
   shortNames: ['svc'],
+  returnsDeleted: true,
   categories: ['all'],
   subresources: [statusSubresource({ validate: validateServiceStatus })],
   createOnUpdate: true,

@@ -1,4 +1,4 @@
-import { badRequest, isRecord } from '../../core/index.ts'
+import { type ApiError, badRequest, isRecord } from '../../core/index.ts'
 
 /** Where the next page of a list goes on. */
 export interface ContinuePoint {
@@ -16,18 +16,22 @@ export function encodeContinue(point: ContinuePoint, prefix: string): string {
   return Buffer.from(JSON.stringify(token)).toString('base64url')
 }
 
+const refused = (why: string): ApiError =>
+  badRequest(`invalid continue token: continue key is not valid: ${why}`)
+
 /** Reads a `continue` value; throws a 400 when it is none of ours. */
 export function decodeContinue(text: string, prefix: string): ContinuePoint {
   const token = parse(text)
-  if (
-    !isRecord(token) ||
-    token['v'] !== version ||
-    typeof token['start'] !== 'string' ||
-    typeof token['rv'] !== 'number' ||
-    !Number.isSafeInteger(token['rv'])
-  )
-    throw badRequest('continue key is not valid: it does not come from this server')
-  return { revision: token['rv'], after: prefix + token['start'] }
+  if (!isRecord(token)) throw refused('it does not come from this server')
+  const { v, rv, start } = token
+  if (v !== version) throw refused(`server does not recognize this encoded version ${String(v)}`)
+  if (typeof rv !== 'number' || !Number.isSafeInteger(rv) || rv === 0)
+    throw refused(`incorrect encoded start resourceVersion (version ${version})`)
+  if (typeof start !== 'string' || start === '')
+    throw refused(`encoded start key empty (version ${version})`)
+  // A store key has no such segments, so somebody has made this up.
+  if (start.split('/').some((segment) => segment === '..' || segment === '.')) throw refused(start)
+  return { revision: rv, after: prefix + start }
 }
 
 function parse(text: string): unknown {

@@ -11,6 +11,7 @@ import {
 import { KeyExists, type StoredRecord } from '../../storage/index.ts'
 import type { KindDefinition } from '../kinds/kind-definition.ts'
 import { toCause, validateCreate } from '../validation/index.ts'
+import { assignBeforeStore } from './assign-before-store.ts'
 import { storeKey } from './keys.ts'
 import { requireLivingNamespace } from './namespace-lifecycle.ts'
 import { encodeObject } from './object-bytes.ts'
@@ -39,8 +40,6 @@ function prepareDraft(
   options: WriteOptions,
 ): void {
   const { metadata } = draft
-  if (metadata.resourceVersion)
-    throw badRequest('resourceVersion should not be set on objects to be created')
   definition.applyDefaults(draft)
   definition.prepareCreate(draft, { user: options.user, clock: context.clock })
   delete metadata.deletionTimestamp
@@ -50,9 +49,11 @@ function prepareDraft(
   metadata.uid = context.newUid()
   metadata.creationTimestamp = kubeTime(context.clock.now())
   if (definition.hasGeneration) metadata.generation = 1
-  else delete metadata.generation
   const problems = validateCreate(definition, draft, options.allowances)
   if (problems.length > 0) throw invalid(definition.kind, metadata.name, problems.map(toCause))
+  if (metadata.resourceVersion && metadata.resourceVersion !== '0')
+    throw badRequest('resourceVersion should not be set on objects to be created')
+  delete metadata.resourceVersion
 }
 
 /** A created object: its record, or for a dry run the object that would have been stored. */
@@ -66,18 +67,17 @@ async function storeNew(
   definition: KindDefinition,
   draft: KubeObject,
 ): Promise<WriteResult> {
-  const undo = context.hooks
-    .filter((hook) => hook.kind === definition.kind)
-    .map((hook) => hook.beforeStore?.(draft, undefined))
+  const assigned = assignBeforeStore(context, definition.kind, draft, undefined)
   try {
     const record = await context.store.create(
       storeKey(definition.kind, draft.metadata),
       encodeObject(draft),
     )
+    assigned.keep()
     draft.metadata.resourceVersion = String(record.revision)
     return { object: draft, record }
   } catch (cause) {
-    for (const revert of undo) revert?.()
+    assigned.undo()
     if (cause instanceof KeyExists) throw alreadyExists(definition.kind, draft.metadata.name)
     throw cause
   }
@@ -136,8 +136,8 @@ export async function createObject(
   const { metadata } = draft
   const generateFrom = metadata.name ? '' : (metadata.generateName ?? '')
   if (generateFrom) metadata.name = generatedName(generateFrom)
-  prepareDraft(context, definition, draft, options)
   requireLivingNamespace(context, definition, draft)
+  prepareDraft(context, definition, draft, options)
   await admit(context, definition, draft, options)
   // Once more: an admission may have taken its time, and the namespace has gone meanwhile.
   requireLivingNamespace(context, definition, draft)
@@ -145,5 +145,6 @@ export async function createObject(
     return storeUnderFreeName(context, definition, draft, { user: options.user, generateFrom })
   if (context.store.get(storeKey(definition.kind, metadata)))
     throw alreadyExists(definition.kind, metadata.name)
+  assignBeforeStore(context, definition.kind, draft, undefined).undo()
   return { object: draft }
 }

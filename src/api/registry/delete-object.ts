@@ -32,23 +32,30 @@ export interface DeletionResult {
 
 const finalizerOf = { Orphan: 'orphan', Foreground: 'foregroundDeletion' } as const
 
+/** Kubernetes words this by the kind, except for namespaces, which have a registry of their own. */
 function checkPreconditions(
-  definition: KindDefinition,
+  { kind }: KindDefinition,
   stored: KubeObject,
-  wanted: Preconditions | undefined,
+  wanted: Preconditions = {},
 ): void {
   const { name, uid, resourceVersion } = stored.metadata
-  if (wanted?.uid !== undefined && wanted.uid !== uid)
+  const isNamespace = kind.resource === namespaceKind.resource
+  const shown = isNamespace ? kind : { group: kind.group, resource: kind.kind }
+  if (wanted.uid !== undefined && wanted.uid !== uid)
     throw conflict(
-      definition.kind,
+      shown,
       name,
-      `Precondition failed: UID in precondition: ${wanted.uid}, UID in object meta: ${uid}`,
+      isNamespace
+        ? `Precondition failed: UID in precondition: ${wanted.uid}, UID in object meta: ${uid}`
+        : `the UID in the precondition (${wanted.uid}) does not match the UID in record (${uid}). The object might have been deleted and then recreated`,
     )
-  if (wanted?.resourceVersion !== undefined && wanted.resourceVersion !== resourceVersion)
+  if (wanted.resourceVersion !== undefined && wanted.resourceVersion !== resourceVersion)
     throw conflict(
-      definition.kind,
+      shown,
       name,
-      `Precondition failed: ResourceVersion in precondition: ${wanted.resourceVersion}, ResourceVersion in object meta: ${resourceVersion}`,
+      isNamespace
+        ? `Precondition failed: ResourceVersion in precondition: ${wanted.resourceVersion}, ResourceVersion in object meta: ${resourceVersion}`
+        : `the ResourceVersion in the precondition (${wanted.resourceVersion}) does not match the ResourceVersion in record (${resourceVersion}). The object might have been modified`,
     )
 }
 
@@ -72,7 +79,8 @@ function markDeleted(
 ): void {
   if (draft.metadata.deletionTimestamp) return
   draft.metadata.deletionTimestamp = kubeTime(context.clock.now())
-  draft.metadata.deletionGracePeriodSeconds = 0
+  if (definition.kind.resource !== namespaceKind.resource)
+    draft.metadata.deletionGracePeriodSeconds = 0
   if (definition.hasGeneration && draft.metadata.generation !== undefined)
     draft.metadata.generation += 1
   if (definition.kind.resource === namespaceKind.resource)
@@ -93,6 +101,35 @@ export async function removeRecord(
   return revision
 }
 
+async function admit(
+  context: RegistryContext,
+  { kind }: KindDefinition,
+  deletion: Deletion,
+  stored: KubeObject,
+): Promise<void> {
+  const { user, key, dryRun, signal } = deletion
+  const { name, namespace = '' } = key
+  const about = { user, kind, subresource: '', namespace, name, dryRun }
+  for (const admission of context.admissions)
+    await admission({ ...about, operation: 'delete', oldObject: stored }, signal)
+}
+
+/** The object as its deletion leaves it: marked if it has to wait, without the finalizers of other policies. */
+function draftOf(
+  context: RegistryContext,
+  definition: KindDefinition,
+  deletion: Deletion,
+  record: StoredRecord,
+): { readonly draft: KubeObject; readonly waits: boolean } {
+  const draft = decodeObject(definition.kind, record)
+  const finalizers = finalizersFor(draft, deletion.propagationPolicy)
+  if (finalizers.length > 0) draft.metadata.finalizers = finalizers
+  else delete draft.metadata.finalizers
+  const waits = waitsForSomething(definition, draft)
+  if (waits || definition.marksDeleted) markDeleted(context, definition, draft)
+  return { draft, waits }
+}
+
 async function attemptDeletion(
   context: RegistryContext,
   definition: KindDefinition,
@@ -101,31 +138,13 @@ async function attemptDeletion(
 ): Promise<DeletionResult> {
   const stored = decodeObject(definition.kind, record)
   checkPreconditions(definition, stored, deletion.preconditions)
-  for (const admit of context.admissions) {
-    await admit(
-      {
-        user: deletion.user,
-        operation: 'delete',
-        kind: definition.kind,
-        subresource: '',
-        namespace: deletion.key.namespace ?? '',
-        name: deletion.key.name,
-        oldObject: stored,
-        dryRun: deletion.dryRun,
-      },
-      deletion.signal,
-    )
-  }
-  const draft = decodeObject(definition.kind, record)
-  const finalizers = finalizersFor(stored, deletion.propagationPolicy)
-  if (finalizers.length > 0) draft.metadata.finalizers = finalizers
-  else delete draft.metadata.finalizers
-  const waits = waitsForSomething(definition, draft)
-  if (waits) markDeleted(context, definition, draft)
+  await admit(context, definition, deletion, stored)
+  const { draft, waits } = draftOf(context, definition, deletion, record)
   if (deletion.dryRun) return { gone: !waits, object: draft }
   if (!waits) {
-    await removeRecord(context, definition, record)
-    return { gone: true, object: stored }
+    const revision = await removeRecord(context, definition, record)
+    draft.metadata.resourceVersion = String(revision)
+    return { gone: true, object: draft }
   }
   const value = encodeObject(draft)
   if (!value.equals(record.value)) {

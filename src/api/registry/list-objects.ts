@@ -1,4 +1,4 @@
-import { ApiError, badRequest, type Query } from '../../core/index.ts'
+import { ApiError, badRequest, invalid, type Query } from '../../core/index.ts'
 import {
   type Range,
   type RangeOptions,
@@ -7,6 +7,7 @@ import {
   type StoredRecord,
 } from '../../storage/index.ts'
 import type { KindDefinition } from '../kinds/kind-definition.ts'
+import { type FieldProblem, forbiddenValue, notSupported, toCause } from '../validation/index.ts'
 import { type ContinuePoint, decodeContinue, encodeContinue } from './continue-token.ts'
 import { storePrefix } from './keys.ts'
 import type { RegistryContext } from './registry-context.ts'
@@ -30,29 +31,31 @@ export interface ListPage {
   readonly remaining: number | undefined
 }
 
+function matchProblems(
+  match: string,
+  { resourceVersion = '', ...query }: ListQuery,
+): FieldProblem[] {
+  const field = 'resourceVersionMatch'
+  const problems: FieldProblem[] = []
+  const forbid = (why: string) => problems.push(forbiddenValue(field, why))
+  if (resourceVersion === '')
+    forbid('resourceVersionMatch is forbidden unless resourceVersion is provided')
+  if (query.continue) forbid('resourceVersionMatch is forbidden when continue is provided')
+  if (match !== 'Exact' && match !== 'NotOlderThan')
+    problems.push(notSupported(field, match, ['Exact', 'NotOlderThan', '']))
+  if (match === 'Exact' && resourceVersion === '0')
+    forbid('resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
+  return problems
+}
+
 function checkMatch(query: ListQuery): void {
   const { resourceVersion = '', resourceVersionMatch: match } = query
-  const refuse = (why: string): never => {
-    throw new ApiError(
-      'Invalid',
-      `ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: ${why}`,
-    )
-  }
-  if (match === undefined) {
-    if (query.continue && resourceVersion && resourceVersion !== '0')
-      throw badRequest('specifying resource version is not allowed when using continue')
-    return
-  }
-  if (query.continue)
-    refuse('Forbidden: resourceVersionMatch is forbidden when continue is provided')
-  if (resourceVersion === '')
-    refuse('Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided')
-  if (match !== 'Exact' && match !== 'NotOlderThan')
-    refuse(
-      `Unsupported value: ${JSON.stringify(match)}: supported values: "Exact", "NotOlderThan", ""`,
-    )
-  if (match === 'Exact' && resourceVersion === '0')
-    refuse('Forbidden: resourceVersionMatch "Exact" is forbidden for resourceVersion "0"')
+  const problems = match === undefined ? [] : matchProblems(match, query)
+  if (problems.length > 0)
+    throw invalid({ group: 'meta.k8s.io', kind: 'ListOptions' }, '', problems.map(toCause))
+  const statesVersion = resourceVersion !== '' && resourceVersion !== '0'
+  if (query.continue && statesVersion)
+    throw badRequest('specifying resource version is not allowed when using continue')
 }
 
 /** Which revision a list shows: `undefined` for the newest. */

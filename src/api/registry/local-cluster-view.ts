@@ -22,7 +22,7 @@ import { listObjects } from './list-objects.ts'
 import { decodeObject } from './object-bytes.ts'
 import type { RegistryContext } from './registry-context.ts'
 import { parseResourceVersion } from './resource-version.ts'
-import { updateObject } from './update-object.ts'
+import { requireSameUid, updateObject } from './update-object.ts'
 import { changeOf, watchObjects } from './watch-objects.ts'
 
 /** Answers a review on behalf of the cluster itself. */
@@ -131,7 +131,10 @@ export class LocalClusterView implements ClusterView {
       ...writing,
       key: object.metadata,
       ...(subresource && { subresource }),
-      mutate: () => structuredClone(sent),
+      mutate: (stored) => {
+        requireSameUid(definition.kind, sent, stored)
+        return structuredClone(sent)
+      },
     })
     return updated.object
   }

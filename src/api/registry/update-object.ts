@@ -1,7 +1,10 @@
+import { isDeepStrictEqual } from 'node:util'
 import {
+  type ApiError,
   conflict,
   invalid,
   type Key,
+  type Kind,
   type KubeObject,
   notFound,
   objectModified,
@@ -14,14 +17,15 @@ import {
   validateMetadataUpdate,
   validateUpdate,
 } from '../validation/index.ts'
+import { assignBeforeStore } from './assign-before-store.ts'
 import type { WriteResult } from './create-object.ts'
 import { removeRecord } from './delete-object.ts'
 import { storeKey } from './keys.ts'
 import { decodeObject, encodeObject } from './object-bytes.ts'
 import type { RegistryContext, WriteOptions } from './registry-context.ts'
 
-/** How often a change that names no resourceVersion is tried again when others write in between. */
-const unconditionalAttempts = 16
+/** How often a change that names no resourceVersion is tried when others write in between. */
+const maxAttempts = 16
 
 /** A change of a stored object. */
 export interface Change extends WriteOptions {
@@ -32,33 +36,49 @@ export interface Change extends WriteOptions {
   readonly signal: AbortSignal
 }
 
-function requireSameObject(definition: KindDefinition, sent: KubeObject, stored: KubeObject): void {
-  const { name } = stored.metadata
-  if (sent.metadata.uid && sent.metadata.uid !== stored.metadata.uid) {
-    const why = `Precondition failed: UID in precondition: ${sent.metadata.uid}, UID in object meta: ${stored.metadata.uid}`
-    throw conflict(definition.kind, name, why)
-  }
-  const { resourceVersion } = sent.metadata
-  if (resourceVersion && resourceVersion !== stored.metadata.resourceVersion)
-    throw objectModified(definition.kind, name)
+/** Refuses an update of an object that has been made anew under the same name since it was read. */
+export function requireSameUid(kind: Kind, sent: KubeObject, stored: KubeObject): void {
+  const { name, uid } = stored.metadata
+  if (!sent.metadata.uid || sent.metadata.uid === uid) return
+  const why = `Precondition failed: UID in precondition: ${sent.metadata.uid}, UID in object meta: ${uid}`
+  throw conflict(kind, name, why)
 }
+
+/** Whoever names no version means the newest, except for kinds too delicate for that. */
+function settleVersion(
+  { kind, ...definition }: KindDefinition,
+  sent: KubeObject,
+  stored: KubeObject,
+): void {
+  const { name, resourceVersion: current = '' } = stored.metadata
+  const { resourceVersion: asked = '' } = sent.metadata
+  if (asked === '' || asked === '0') {
+    if (definition.conditionalUpdateOnly) throw versionIsMissing(kind, name)
+    sent.metadata.resourceVersion = current
+  } else if (asked !== current) throw objectModified(kind, name)
+}
+
+const versionIsMissing = (kind: Kind, name: string): ApiError =>
+  invalid({ group: kind.group, kind: kind.resource }, name, [
+    {
+      reason: 'FieldValueInvalid',
+      message: 'Invalid value: 0: must be specified for an update',
+      field: 'metadata.resourceVersion',
+    },
+  ])
 
 /** What the sender of an update cannot change, whatever they sent. */
 function carryOver(definition: KindDefinition, draft: KubeObject, stored: KubeObject): void {
   const { metadata } = draft
   const old = stored.metadata
   metadata.name = old.name
-  // Whoever names no version means the newest, except for kinds too delicate for that.
-  if (!metadata.resourceVersion && !definition.conditionalUpdateOnly && old.resourceVersion)
-    metadata.resourceVersion = old.resourceVersion
   if (old.namespace !== undefined) metadata.namespace = old.namespace
-  if (old.uid !== undefined) metadata.uid = old.uid
-  if (!metadata.creationTimestamp && old.creationTimestamp !== undefined)
-    metadata.creationTimestamp = old.creationTimestamp
-  for (const field of ['deletionTimestamp', 'deletionGracePeriodSeconds'] as const) {
-    if (old[field] === undefined) delete metadata[field]
-    else Object.assign(metadata, { [field]: old[field] })
-  }
+  if (!metadata.uid && old.uid !== undefined) metadata.uid = old.uid
+  if (old.creationTimestamp !== undefined) metadata.creationTimestamp = old.creationTimestamp
+  // Nobody takes a deletion back; a live object that is said to be deleted fails validation.
+  if (old.deletionTimestamp !== undefined) metadata.deletionTimestamp = old.deletionTimestamp
+  if (old.deletionGracePeriodSeconds !== undefined)
+    metadata.deletionGracePeriodSeconds ??= old.deletionGracePeriodSeconds
   delete (metadata as { managedFields?: unknown }).managedFields
   delete (metadata as { selfLink?: unknown }).selfLink
   if (old.generation !== undefined) metadata.generation = old.generation
@@ -69,7 +89,7 @@ function countGeneration(definition: KindDefinition, draft: KubeObject, stored: 
   if (!definition.hasGeneration) return
   const changed = definition.isNewGeneration
     ? definition.isNewGeneration(draft, stored)
-    : JSON.stringify(draft['spec']) !== JSON.stringify(stored['spec'])
+    : !isDeepStrictEqual(draft['spec'], stored['spec'])
   draft.metadata.generation = (stored.metadata.generation ?? 1) + (changed ? 1 : 0)
 }
 
@@ -136,67 +156,82 @@ function isFinished(draft: KubeObject): boolean {
   return draft.kind !== 'Namespace' || !spec?.finalizers?.length
 }
 
+/** Equal but for the order of fields, which does not change how many bytes an object has. */
+function isUnchanged(kind: Kind, value: Buffer, { record, stored }: Before): boolean {
+  if (value.length !== record.value.length) return false
+  if (value.equals(record.value)) return true
+  return isDeepStrictEqual(decodeObject(kind, { ...record, value }), stored)
+}
+
+/** The object as it is before a change. */
+interface Before {
+  readonly record: StoredRecord
+  readonly stored: KubeObject
+}
+
 async function storeChange(
   context: RegistryContext,
   definition: KindDefinition,
   draft: KubeObject,
-  before: { readonly record: StoredRecord; readonly stored: KubeObject },
+  before: Before,
 ): Promise<WriteResult> {
   const { record, stored } = before
-  const hooks = context.hooks.filter((hook) => hook.kind === definition.kind)
-  const undo = hooks.map((hook) => hook.beforeStore?.(draft, stored))
+  const assigned = assignBeforeStore(context, definition.kind, draft, stored)
   const value = encodeObject(draft)
   // An update that changes nothing is not written: no revision, no event, as in Kubernetes.
-  if (value.equals(record.value)) return { object: stored, record }
+  if (isUnchanged(definition.kind, value, before)) {
+    assigned.undo()
+    return { object: stored, record }
+  }
   try {
     const written = await context.store.update(record.key, value, record.revision)
-    for (const hook of hooks) hook.afterStore?.(draft, stored)
+    assigned.keep()
     draft.metadata.resourceVersion = String(written.revision)
     return { object: draft, record: written }
   } catch (cause) {
-    for (const revert of undo) revert?.()
+    assigned.undo()
     throw cause
   }
 }
 
+/** One attempt on the object as it is now; `undefined` when somebody else was quicker. */
 async function attemptChange(
   context: RegistryContext,
   definition: KindDefinition,
   change: Change,
   record: StoredRecord,
-): Promise<{ readonly result: WriteResult } | { readonly conditional: boolean }> {
+): Promise<WriteResult | undefined> {
   const stored = decodeObject(definition.kind, record)
   const sent = await change.mutate(decodeObject(definition.kind, record))
-  requireSameObject(definition, sent, stored)
-  const conditional = sent.metadata.resourceVersion !== undefined
+  settleVersion(definition, sent, stored)
   const draft = prepareDraft(context, definition, change, { sent, stored, record })
   await admit(context, definition, change, { draft, stored })
-  if (change.dryRun) return { result: { object: { ...draft } } }
+  if (change.dryRun) {
+    assignBeforeStore(context, definition.kind, draft, stored).undo()
+    return { object: draft }
+  }
   try {
-    if (isFinished(draft)) {
-      await removeRecord(context, definition, record)
-      return { result: { object: draft } }
-    }
-    return { result: await storeChange(context, definition, draft, { record, stored }) }
+    if (!isFinished(draft)) return await storeChange(context, definition, draft, { record, stored })
+    await removeRecord(context, definition, record)
+    return { object: draft }
   } catch (error) {
-    if (error instanceof RevisionMismatch) return { conditional }
+    if (error instanceof RevisionMismatch) return undefined
     throw error
   }
 }
 
-/** Changes a stored object; a change that names no resourceVersion is repeated on the newest object. */
+/** Changes a stored object. Who states a version and loses a race meets another version in the next attempt. */
 export async function updateObject(
   context: RegistryContext,
   definition: KindDefinition,
   change: Change,
 ): Promise<WriteResult> {
   const { name } = change.key
-  for (let attempt = 1; attempt <= unconditionalAttempts; attempt++) {
+  for (let attempt = 1; attempt <= maxAttempts; attempt++) {
     const record = context.store.get(storeKey(definition.kind, change.key))
     if (!record) throw notFound(definition.kind, name)
-    const outcome = await attemptChange(context, definition, change, record)
-    if ('result' in outcome) return outcome.result
-    if (outcome.conditional) throw objectModified(definition.kind, name)
+    const result = await attemptChange(context, definition, change, record)
+    if (result) return result
   }
   throw objectModified(definition.kind, name)
 }

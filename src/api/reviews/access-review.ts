@@ -1,13 +1,14 @@
 import {
   type Attributes,
   type Authorizer,
+  badRequest,
   invalid,
   isRecord,
   type KubeObject,
   type UserInfo,
 } from '../../core/index.ts'
-import type { FieldProblem } from '../validation/field-problem.ts'
 import { toCause } from '../validation/field-problem.ts'
+import { accessReviewProblems } from './access-problems.ts'
 
 const group = 'authorization.k8s.io'
 
@@ -28,55 +29,6 @@ function subjectOf(spec: Record<string, unknown>): UserInfo {
     ...(spec['uid'] ? { uid: text(spec['uid']) } : {}),
     extra: extraOf(spec['extra']),
   }
-}
-
-function specProblems(kind: string, object: KubeObject): FieldProblem[] {
-  const spec = record(object['spec'])
-  const problems: FieldProblem[] = []
-  const resource = spec['resourceAttributes']
-  const nonResource = spec['nonResourceAttributes']
-  if (resource !== undefined && nonResource !== undefined)
-    problems.push({
-      type: 'FieldValueInvalid',
-      field: 'spec.nonResourceAttributes',
-      badValue: nonResource,
-      detail: 'cannot be specified in combination with resourceAttributes',
-    })
-  if (resource === undefined && nonResource === undefined)
-    problems.push({
-      type: 'FieldValueInvalid',
-      field: 'spec.resourceAttributes',
-      badValue: resource,
-      detail: 'exactly one of nonResourceAttributes or resourceAttributes must be specified',
-    })
-  if (kind !== 'SelfSubjectAccessReview' && !spec['user'] && texts(spec['groups']).length === 0)
-    problems.push({
-      type: 'FieldValueInvalid',
-      field: 'spec.user',
-      badValue: '',
-      detail: 'at least one of user or group must be specified',
-    })
-  if (kind === 'LocalSubjectAccessReview' && nonResource !== undefined)
-    problems.push({
-      type: 'FieldValueInvalid',
-      field: 'spec.nonResourceAttributes',
-      badValue: nonResource,
-      detail: 'disallowed on this kind of request',
-    })
-  return problems
-}
-
-function namespaceProblems(object: KubeObject): FieldProblem[] {
-  const inSpec = text(record(record(object['spec'])['resourceAttributes'])['namespace'])
-  if (inSpec === (object.metadata.namespace ?? '')) return []
-  return [
-    {
-      type: 'FieldValueInvalid',
-      field: 'spec.resourceAttributes.namespace',
-      badValue: inSpec,
-      detail: 'must match metadata.namespace',
-    },
-  ]
 }
 
 function attributesOf(user: UserInfo, spec: Record<string, unknown>): Attributes {
@@ -106,10 +58,7 @@ export async function reviewAccess(
   signal: AbortSignal,
 ): Promise<KubeObject> {
   const { kind } = object
-  const problems = [
-    ...specProblems(kind, object),
-    ...(kind === 'LocalSubjectAccessReview' ? namespaceProblems(object) : []),
-  ]
+  const problems = accessReviewProblems(object)
   if (problems.length > 0) throw invalid({ group, kind }, '', problems.map(toCause))
   const spec = record(object['spec'])
   const user = kind === 'SelfSubjectAccessReview' ? asker : subjectOf(spec)
@@ -132,14 +81,7 @@ export async function reviewRules(
 ): Promise<KubeObject> {
   const spec = record(object['spec'])
   const namespace = text(spec['namespace'])
-  if (!namespace)
-    throw invalid({ group, kind: object.kind }, '', [
-      toCause({
-        type: 'FieldValueRequired',
-        field: 'spec.namespace',
-        detail: 'no namespace on request',
-      }),
-    ])
+  if (!namespace) throw badRequest('no namespace on request')
   const rules = await authorizer.rulesFor(asker, namespace, signal)
   const status = {
     resourceRules: rules.resourceRules,
@@ -147,5 +89,6 @@ export async function reviewRules(
     incomplete: rules.incomplete,
     ...(rules.evaluationError && { evaluationError: rules.evaluationError }),
   }
-  return { ...object, spec: {}, status }
+  const { kind, apiVersion } = object
+  return { kind, apiVersion, metadata: { name: '' }, spec: {}, status }
 }

@@ -1,12 +1,11 @@
 import {
   type Authentication,
-  invalid,
+  badRequest,
   isRecord,
   type KubeObject,
   SallyportError,
   type UserInfo,
 } from '../../core/index.ts'
-import { toCause } from '../validation/field-problem.ts'
 
 /**
  * Proves a bearer token by itself, for the audiences given (empty: those of the API server).
@@ -36,7 +35,7 @@ async function statusOf(
 ): Promise<Record<string, unknown>> {
   try {
     const found = await authenticate(token, audiences, signal)
-    if (!found) return { user: {}, error: '[invalid bearer token, token lookup failed]' }
+    if (!found) return { user: {}, error: 'invalid bearer token' }
     return {
       authenticated: true,
       user: userAsJson(found.user),
@@ -57,13 +56,7 @@ export async function reviewToken(
   const spec = isRecord(object['spec']) ? object['spec'] : {}
   const token = spec['token']
   if (typeof token !== 'string' || token === '')
-    throw invalid({ group: 'authentication.k8s.io', kind: 'TokenReview' }, '', [
-      toCause({
-        type: 'FieldValueRequired',
-        field: 'spec.token',
-        detail: 'token is required for TokenReview in authentication',
-      }),
-    ])
+    throw badRequest('token is required for TokenReview in authentication')
   const audiences = Array.isArray(spec['audiences'])
     ? spec['audiences'].filter((item): item is string => typeof item === 'string')
     : []
@@ -71,10 +64,9 @@ export async function reviewToken(
 }
 
 /** Answers SelfSubjectReview: who am I? */
-export function reviewSelf(object: KubeObject, asker: UserInfo, now: string): KubeObject {
-  return {
-    ...object,
-    metadata: { ...object.metadata, creationTimestamp: now },
-    status: { userInfo: userAsJson(asker) },
-  }
-}
+export const reviewSelf = (object: KubeObject, asker: UserInfo, now: string): KubeObject => ({
+  kind: object.kind,
+  apiVersion: object.apiVersion,
+  metadata: { name: '', creationTimestamp: now },
+  status: { userInfo: userAsJson(asker) },
+})

@@ -27,39 +27,50 @@ export function keyOfCall(call: ApiCall): Key {
 const humanAgent = /^(curl|Wget|Mozilla\/5\.0)/
 
 /** True when the answer is for a person's eyes. */
-export function wantsPretty(call: ApiCall): boolean {
+export function wantsPretty(call: Pick<ApiCall, 'info' | 'request'>): boolean {
   const asked = call.info.query.get('pretty')
   if (asked !== null) return asked === 'true' || asked === '1'
   return humanAgent.test(call.request.headers['user-agent'] ?? '')
 }
 
-/** A query parameter that must be a whole number of at least 0; `undefined` when absent. */
-export function wholeNumber(call: ApiCall, parameter: string): number | undefined {
-  const text = call.info.query.get(parameter)
-  if (text === null || text === '') return undefined
+/** A query parameter that must be a whole number; `undefined` when absent. */
+export function integerParameter(query: URLSearchParams, parameter: string): number | undefined {
+  const text = query.get(parameter)
+  if (text === null) return undefined
   const number = Number(text)
-  if (!/^\d+$/.test(text) || !Number.isSafeInteger(number))
+  if (!/^[+-]?\d+$/.test(text) || !Number.isSafeInteger(number))
     throw badRequest(
       `query parameter ${parameter} must be a whole number, not ${JSON.stringify(text)}`,
     )
   return number
 }
 
+/** Kubernetes takes every word for true but these. */
+export const isTrue = (text: string): boolean => text !== '0' && text.toLowerCase() !== 'false'
+
 /** A query parameter that is either true or false. */
-export function booleanParameter(call: ApiCall, parameter: string): boolean {
-  const text = call.info.query.get(parameter)
-  return text !== null && text !== 'false' && text !== '0'
+export function booleanParameter(query: URLSearchParams, parameter: string): boolean {
+  const text = query.get(parameter)
+  return text !== null && isTrue(text)
+}
+
+/** The old form `/watch/.../NAME` means one object, as a field selector does. */
+function fieldSelectorOf({ verb, name, query }: RequestInfo): string {
+  const asked = query.get('fieldSelector') ?? ''
+  if (verb !== 'watch' || name === '' || asked.includes('metadata.name')) return asked
+  const named = `metadata.name=${name.replace(/[\\,=]/g, '\\$&')}`
+  return asked ? `${asked},${named}` : named
 }
 
 /** The query parameters of lists and watches as the registry takes them. */
-export function selectionQuery(call: ApiCall): {
+export function selectionQuery({ info }: ApiCall): {
   namespace?: string
   labelSelector?: string
   fieldSelector?: string
 } {
-  const { query, namespace } = call.info
-  const labelSelector = query.get('labelSelector')
-  const fieldSelector = query.get('fieldSelector')
+  const { namespace } = info
+  const labelSelector = info.query.get('labelSelector')
+  const fieldSelector = fieldSelectorOf(info)
   return {
     ...(namespace && { namespace }),
     ...(labelSelector && { labelSelector }),

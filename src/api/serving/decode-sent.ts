@@ -1,9 +1,10 @@
-import { isRecord, type KubeObject } from '../../core/index.ts'
+import { ApiError, badRequest, isRecord, type KubeObject } from '../../core/index.ts'
 import {
   decodeBody,
+  decodeOptions,
   type FieldValidation,
-  fieldValidationOf,
   type ParsedJson,
+  type PatchedOptions,
   parseJson,
   readPatched,
 } from '../content/index.ts'
@@ -51,41 +52,42 @@ export async function decodeSentBytes(
 export async function decodeSent(
   call: ApiCall,
   expected: GroupVersionKind,
-  options: 'CreateOptions' | 'UpdateOptions',
+  fieldValidation: FieldValidation,
 ): Promise<Sent> {
-  const fieldValidation = fieldValidationOf(call.info.query.get('fieldValidation'), options)
   const contentType = call.request.headers['content-type']
   return decodeSentBytes(await call.readBody(), expected, { contentType, fieldValidation })
 }
 
 /** The patch in the body of a request. */
 export async function decodePatch(call: ApiCall): Promise<ParsedJson> {
-  return parseJson(await call.readBody())
+  const bytes = await call.readBody()
+  try {
+    return parseJson(bytes)
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    throw badRequest(`error decoding patch: ${error.message}`)
+  }
 }
 
 /** Decodes what a patch has made of an object, as strictly as if it had been sent. */
 export function decodePatched(
   call: ApiCall,
   outcome: Record<string, unknown>,
-  patch: ParsedJson,
+  options: Omit<PatchedOptions, 'expected'>,
 ): Sent {
   const { group, version, kind } = call.resource.definition.kind
   const expected = { group, version, kind }
-  const parameter = call.info.query.get('fieldValidation')
-  const fieldValidation = fieldValidationOf(parameter, 'PatchOptions')
-  const { object, warnings } = readPatched(outcome, { expected, fieldValidation, patch })
+  const { object, warnings } = readPatched(outcome, { ...options, expected })
   return { object: asKubeObject(object, expected), warnings }
 }
 
 const deleteOptions: GroupVersionKind = { group: '', version: 'v1', kind: 'DeleteOptions' }
 
-/** The DeleteOptions in the body of a request; empty when there is no body. */
-export async function decodeDeleteOptions(call: ApiCall): Promise<Record<string, unknown>> {
+/** The DeleteOptions in the body of a request; `undefined` when there is no body. */
+export async function decodeDeleteOptions(
+  call: ApiCall,
+): Promise<Record<string, unknown> | undefined> {
   const bytes = await call.readBody()
-  if (bytes.length === 0) return {}
-  const { object } = await decodeBody(bytes, call.request.headers['content-type'], {
-    expected: deleteOptions,
-    fieldValidation: 'Ignore',
-  })
-  return object
+  if (bytes.length === 0) return undefined
+  return decodeOptions(bytes, call.request.headers['content-type'], deleteOptions)
 }

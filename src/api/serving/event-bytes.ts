@@ -1,10 +1,11 @@
-import { apiVersionOf, type Kind, type KubeObject, type KubeStatus } from '../../core/index.ts'
+import type { Kind, KubeObject, KubeStatus } from '../../core/index.ts'
 import type { StoreEvent } from '../../storage/index.ts'
 import type { KindDefinition } from '../kinds/kind-definition.ts'
 import { decodeObject, type KindBytes, objectBytes } from '../registry/object-bytes.ts'
 import type { Selection } from '../registry/selection.ts'
 import { changeOf, type ObjectChange } from '../registry/watch-objects.ts'
 import { renderTable, toPartialObjectMetadata } from '../table/index.ts'
+import { bookmarkObject } from './bookmark.ts'
 import type { ResponseForm } from './response-form.ts'
 
 /** Turns changes into the lines of a watch. */
@@ -12,6 +13,8 @@ export interface EventEncoder {
   /** The lines for the events of one commit; empty when none concerns this watcher. */
   commit(events: readonly StoreEvent[], selection: Selection): Buffer
   change(change: ObjectChange): Buffer
+  /** The line that says how far a quiet watch has come, or that its initial state is complete. */
+  bookmark(revision: number, initialEnd: boolean): Buffer
 }
 
 const heads = {
@@ -22,17 +25,28 @@ const heads = {
 const lineEnd = Buffer.from('}\n')
 const nothing = Buffer.alloc(0)
 
+const eventLine = (type: string, object: unknown): Buffer =>
+  Buffer.from(`${JSON.stringify({ type, object })}\n`)
+
+/** A bookmark is about no object, so it shows no name. */
+const bookmarkLine = (object: unknown): Buffer =>
+  Buffer.from(
+    `${JSON.stringify({ type: 'BOOKMARK', object }, (key, value: unknown) => (key === 'name' && value === '' ? undefined : value))}\n`,
+  )
+
 const joined = (lines: readonly Buffer[]): Buffer =>
   lines.length === 1 ? (lines[0] ?? nothing) : Buffer.concat(lines)
 
 /** Encodes whole objects; every commit and every event is rendered once for all watchers of the kind. */
 export class ObjectEvents implements EventEncoder {
-  readonly #kind: KindBytes
+  readonly #kind: Kind
+  readonly #bytes: KindBytes
   readonly #commits = new WeakMap<readonly StoreEvent[], Buffer>()
   readonly #events = new WeakMap<StoreEvent, Buffer>()
 
-  constructor(kind: KindBytes) {
+  constructor(kind: Kind, bytes: KindBytes) {
     this.#kind = kind
+    this.#bytes = bytes
   }
 
   commit(events: readonly StoreEvent[], selection: Selection): Buffer {
@@ -45,7 +59,11 @@ export class ObjectEvents implements EventEncoder {
   }
 
   change({ type, record }: ObjectChange): Buffer {
-    return objectBytes(this.#kind, record, heads[type], lineEnd)
+    return objectBytes(this.#bytes, record, heads[type], lineEnd)
+  }
+
+  bookmark(revision: number, initialEnd: boolean): Buffer {
+    return bookmarkLine(bookmarkObject(this.#kind, revision, initialEnd))
   }
 
   #selected(events: readonly StoreEvent[], selection: Selection): Buffer[] {
@@ -105,25 +123,14 @@ export class ViewEvents implements EventEncoder {
   }
 
   change({ type, record }: ObjectChange): Buffer {
-    const object = this.#view(decodeObject(this.#definition.kind, record))
-    return Buffer.from(`${JSON.stringify({ type, object })}\n`)
+    return eventLine(type, this.#view(decodeObject(this.#definition.kind, record)))
   }
-}
 
-/** The line that says how far a quiet watch has come; `initialEnd` marks the end of the initial state. */
-export function bookmarkLine(kind: Kind, revision: number, initialEnd: boolean): Buffer {
-  const object = {
-    kind: kind.kind,
-    apiVersion: apiVersionOf(kind),
-    metadata: {
-      resourceVersion: String(revision),
-      creationTimestamp: null,
-      ...(initialEnd && { annotations: { 'k8s.io/initial-events-end': 'true' } }),
-    },
+  bookmark(revision: number, initialEnd: boolean): Buffer {
+    const object = bookmarkObject(this.#definition.kind, revision, initialEnd)
+    return bookmarkLine(this.#view(object))
   }
-  return Buffer.from(`${JSON.stringify({ type: 'BOOKMARK', object })}\n`)
 }
 
 /** The line that ends a watch with a failure. */
-export const errorLine = (status: KubeStatus): Buffer =>
-  Buffer.from(`${JSON.stringify({ type: 'ERROR', object: status })}\n`)
+export const errorLine = (status: KubeStatus): Buffer => eventLine('ERROR', status)

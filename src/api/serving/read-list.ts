@@ -3,12 +3,14 @@ import type { StoredRecord } from '../../storage/index.ts'
 import { type ListPage, type ListQuery, listObjects } from '../registry/list-objects.ts'
 import { decodeObject } from '../registry/object-bytes.ts'
 import { renderTable, toPartialObjectMetadata } from '../table/index.ts'
-import { type ApiCall, selectionQuery, wantsPretty, wholeNumber } from './api-call.ts'
+import { forbiddenValue } from '../validation/index.ts'
+import { type ApiCall, integerParameter, selectionQuery, wantsPretty } from './api-call.ts'
 import { acceptsGzip, type CompressedRuns, minGzipBytes } from './gzip-runs.ts'
 import { includeObject } from './read-object.ts'
 import { type ResponseForm, responseForm } from './response-form.ts'
 import type { RunCache } from './run-cache.ts'
 import { sendValue } from './send.ts'
+import { refuseProblems } from './write-parameters.ts'
 
 /** What lists have been rendered to before. */
 export interface ListCaches {
@@ -19,13 +21,18 @@ export interface ListCaches {
 /** The query of a list request; throws a 400 for parameters that make no sense. */
 export function listQueryOf(call: ApiCall): ListQuery {
   const { query } = call.info
-  const limit = wholeNumber(call, 'limit')
+  const limit = Math.max(0, integerParameter(query, 'limit') ?? 0)
+  integerParameter(query, 'timeoutSeconds')
+  if (query.has('sendInitialEvents'))
+    refuseProblems('ListOptions', [
+      forbiddenValue('sendInitialEvents', 'sendInitialEvents is forbidden for list'),
+    ])
   const from = query.get('continue')
   const resourceVersion = query.get('resourceVersion')
   const resourceVersionMatch = query.get('resourceVersionMatch')
   return {
     ...selectionQuery(call),
-    ...(limit !== undefined && { limit }),
+    ...(limit > 0 && { limit }),
     ...(from && { continue: from }),
     ...(resourceVersion && { resourceVersion }),
     ...(resourceVersionMatch && { resourceVersionMatch }),
@@ -66,7 +73,12 @@ function sendListBytes(call: ApiCall, page: ListPage, caches: ListCaches): void 
 const comma = Buffer.from(',')
 const tail = Buffer.from(']}\n')
 
-async function sendListView(call: ApiCall, page: ListPage, form: ResponseForm): Promise<void> {
+/** Sends a list in any form but the plainest. */
+export async function sendListView(
+  call: ApiCall,
+  page: ListPage,
+  form: ResponseForm,
+): Promise<void> {
   const { definition } = call.resource
   const objects = page.runs.flatMap((run: readonly StoredRecord[]) =>
     run.map((record) => decodeObject(definition.kind, record)),

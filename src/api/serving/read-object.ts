@@ -1,4 +1,4 @@
-import { notFound } from '../../core/index.ts'
+import { badRequest, notFound } from '../../core/index.ts'
 import type { StoredRecord } from '../../storage/index.ts'
 import { storeKey } from '../registry/keys.ts'
 import { decodeObject, objectBytes } from '../registry/object-bytes.ts'
@@ -49,10 +49,13 @@ function viewed(
   })
 }
 
-/** How much of each object a table's rows carry. */
+/** How much of each object a table's rows carry; throws a 400 for what is no such amount. */
 export function includeObject(call: ApiCall): 'None' | 'Metadata' | 'Object' {
-  const asked = call.info.query.get('includeObject')
-  return asked === 'None' || asked === 'Object' ? asked : 'Metadata'
+  const asked = call.info.query.get('includeObject') || 'Metadata'
+  if (asked === 'None' || asked === 'Object' || asked === 'Metadata') return asked
+  throw badRequest(
+    `Unable to convert to Table as requested: includeObject: Invalid value: ${JSON.stringify(asked)}: must be 'Metadata', 'Object', 'None', or empty`,
+  )
 }
 
 /** GET of one object. */

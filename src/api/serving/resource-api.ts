@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { ApiError, type AuthorizedRequest, type RequestInfo } from '../../core/index.ts'
+import { ApiError, type AuthorizedRequest, type Kind, type RequestInfo } from '../../core/index.ts'
+import type { KindDefinition } from '../kinds/kind-definition.ts'
 import { runBytes } from '../registry/object-bytes.ts'
 import type { RegistryContext } from '../registry/registry-context.ts'
 import { type ReviewSources, reviewResources } from '../reviews/index.ts'
@@ -36,11 +37,12 @@ export interface ResourceApiParts {
 }
 
 const notServed = (): ApiError =>
-  new ApiError('NotFound', 'the server could not find the requested resource')
+  new ApiError('NotFound', 'the server could not find the requested resource', { details: {} })
 const notAllowed = (): ApiError =>
   new ApiError(
     'MethodNotAllowed',
     'the server does not allow this method on the requested resource',
+    { details: {} },
   )
 
 type Verb = (call: ApiCall, api: ResourceApi) => Promise<void>
@@ -78,7 +80,7 @@ export class ResourceApi {
   eventsOf(resource: ServedResource): ObjectEvents {
     const known = this.#events.get(resource)
     if (known) return known
-    const events = new ObjectEvents(resource.bytes)
+    const events = new ObjectEvents(resource.definition.kind, resource.bytes)
     this.#events.set(resource, events)
     return events
   }
@@ -131,6 +133,7 @@ export class ResourceApi {
         group === info.group && version === info.version && resource === info.resource,
     )
     if (!review || info.subresource || info.name) throw notServed()
+    if (review.namespaced !== (info.namespace !== '')) throw notServed()
     if (info.verb !== 'create') throw notAllowed()
     await handleReview({
       review,
@@ -145,16 +148,31 @@ export class ResourceApi {
   }
 }
 
+/** Verbs on one object, which has a name and, if its kind has namespaces, is in one. */
+const ofOneObject: ReadonlySet<string> = new Set(['get', 'update', 'patch', 'delete'])
+
+/** True for a verb that a path without or with a name, or without a namespace, does not have. */
+function isMisplaced(kind: Kind, { verb, name, namespace }: RequestInfo): boolean {
+  const isPlaced = !kind.namespaced || namespace !== ''
+  if (verb === 'create') return name !== '' || !isPlaced
+  if (verb === 'deletecollection') return !isPlaced
+  return ofOneObject.has(verb) && name === ''
+}
+
+/** Refuses paths that Kubernetes does not have, and verbs that a path does not have. */
+function checkPath({ kind, verbs: served }: KindDefinition, info: RequestInfo): void {
+  const inNamespace = info.namespace !== '' && info.resource !== 'namespaces'
+  const isOneObject = ofOneObject.has(info.verb) && info.name !== ''
+  if (kind.namespaced ? isOneObject && !inNamespace : inNamespace) throw notServed()
+  if (info.subresource !== '') return
+  if (isMisplaced(kind, info) || (served && !served.includes(info.verb))) throw notAllowed()
+}
+
 function verbFor({ definition }: ServedResource, info: RequestInfo): Verb {
   const verb = verbs[info.verb]
   if (!verb) throw notAllowed()
-  if (!definition.kind.namespaced && info.namespace !== '' && info.resource !== 'namespaces')
-    throw notServed()
-  if (info.subresource === '') {
-    if (info.verb === 'create' && info.name !== '') throw notAllowed()
-    if (definition.verbs && !definition.verbs.includes(info.verb)) throw notAllowed()
-    return verb
-  }
+  checkPath(definition, info)
+  if (info.subresource === '') return verb
   const subresource = definition.subresources.find(({ name }) => name === info.subresource)
   if (!subresource) throw notServed()
   if (!subresource.verbs.includes(info.verb)) throw notAllowed()

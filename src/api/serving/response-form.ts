@@ -13,39 +13,62 @@ const viewOf: Readonly<Record<string, ResponseForm['view']>> = {
   PartialObjectMetadata: 'metadata',
   PartialObjectMetadataList: 'metadata',
 }
-const encodingOf: Readonly<Record<string, ResponseForm['encoding']>> = {
-  'application/json': 'json',
-  'application/yaml': 'yaml',
-  'application/*': 'json',
-  '*/*': 'json',
+/** The media types that can be asked for, and those that an error message names. */
+interface Offer {
+  readonly encodings: Readonly<Record<string, ResponseForm['encoding']>>
+  readonly named: string
+  // Clients send the same few Accept headers with every request.
+  readonly known: Map<string, ResponseForm>
 }
 
-// Clients send the same few Accept headers with every request.
-const known = new Map<string, ResponseForm>()
+const wholeAnswers: Offer = {
+  encodings: {
+    'application/json': 'json',
+    'application/yaml': 'yaml',
+    'application/*': 'json',
+    '*/*': 'json',
+  },
+  named: 'application/json, application/yaml',
+  known: new Map(),
+}
+
+const streams: Offer = {
+  encodings: { 'application/json': 'json', 'application/*': 'json', '*/*': 'json' },
+  named: 'application/json;stream=watch',
+  known: new Map(),
+}
+
 const maxKnown = 256
 
-function negotiate(accept: string): ResponseForm {
+/** 406 that says what can be had. */
+export const notAcceptable = (named: string = wholeAnswers.named): ApiError =>
+  new ApiError('NotAcceptable', `only the following media types are accepted: ${named}`)
+
+function negotiate(accept: string, { encodings, named }: Offer): ResponseForm {
   for (const { type, subtype, params } of acceptedTypes(accept)) {
-    const encoding = encodingOf[`${type}/${subtype}`]
+    const encoding = encodings[`${type}/${subtype}`]
     if (!encoding) continue
     const wanted = params['as']
     if (wanted === undefined) return { view: 'object', encoding }
     const view = viewOf[wanted]
     if (view && params['g'] === 'meta.k8s.io' && params['v'] === 'v1') return { view, encoding }
   }
-  throw new ApiError(
-    'NotAcceptable',
-    'only the following media types are accepted: application/json, application/yaml, application/json;as=Table;v=v1;g=meta.k8s.io, application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io',
-  )
+  throw notAcceptable(named)
 }
 
-/** The best form that the Accept header allows; throws a 406. */
-export function responseForm(accept: string | undefined): ResponseForm {
+function bestForm(accept: string | undefined, offer: Offer): ResponseForm {
   if (accept === undefined || accept === '' || accept === 'application/json') return plain
-  const before = known.get(accept)
+  const before = offer.known.get(accept)
   if (before) return before
-  const form = negotiate(accept)
-  if (known.size >= maxKnown) known.clear()
-  known.set(accept, form)
+  const form = negotiate(accept, offer)
+  if (offer.known.size >= maxKnown) offer.known.clear()
+  offer.known.set(accept, form)
   return form
 }
+
+/** The best form of a whole answer that the Accept header allows; throws a 406. */
+export const responseForm = (accept: string | undefined): ResponseForm =>
+  bestForm(accept, wholeAnswers)
+
+/** The best form of the events of a watch that the Accept header allows; throws a 406. */
+export const streamForm = (accept: string | undefined): ResponseForm => bestForm(accept, streams)

@@ -3,11 +3,12 @@ import { ApiError, toKubeStatus } from '../../core/index.ts'
 import type { Subscription } from '../../storage/index.ts'
 import { listObjects } from '../registry/list-objects.ts'
 import { waitForRevision } from '../registry/resource-version.ts'
+import { selectionOf } from '../registry/selection.ts'
 import { watchObjects } from '../registry/watch-objects.ts'
 import { type ApiCall, selectionQuery } from './api-call.ts'
-import { bookmarkLine, type EventEncoder, errorLine, ViewEvents } from './event-bytes.ts'
+import { type EventEncoder, errorLine, ViewEvents } from './event-bytes.ts'
 import { includeObject } from './read-object.ts'
-import { responseForm } from './response-form.ts'
+import { streamForm } from './response-form.ts'
 import { writeShared } from './shared-chunk.ts'
 import { type WatchQuery, watchQueryOf } from './watch-query.ts'
 
@@ -78,7 +79,7 @@ class OpenWatch {
     this.#call.response.destroy()
   }
 
-  startTimers(query: WatchQuery): void {
+  startTimers(query: WatchQuery, encoder: EventEncoder): void {
     const { minTimeoutMs, bookmarkEveryMs } = this.#limits
     const lifeMs =
       query.timeoutSeconds === undefined || query.timeoutSeconds === 0
@@ -87,13 +88,9 @@ class OpenWatch {
     // Node.js fires timers beyond 2^31 ms at once.
     this.#timers.push(setTimeout(() => this.end(), Math.min(lifeMs, 2 ** 31 - 1)))
     if (!query.bookmarks) return
-    const { kind } = this.#call.resource.definition
-    this.#timers.push(
-      setInterval(
-        () => this.write(bookmarkLine(kind, this.#call.context.store.revision, false)),
-        bookmarkEveryMs,
-      ),
-    )
+    const { store } = this.#call.context
+    const mark = () => this.write(encoder.bookmark(store.revision, false))
+    this.#timers.push(setInterval(mark, bookmarkEveryMs))
   }
 
   #close(): boolean {
@@ -107,7 +104,7 @@ class OpenWatch {
 }
 
 function encoderOf(call: ApiCall, shared: EventEncoder): EventEncoder {
-  const form = responseForm(call.request.headers.accept?.replaceAll(';stream=watch', ''))
+  const form = streamForm(call.request.headers.accept)
   if (form.view === 'object') return shared
   return new ViewEvents(call.resource.definition, form, {
     includeObject: includeObject(call),
@@ -128,7 +125,7 @@ async function sendInitialState(
     const lines = run.map((record) => encoder.change({ type: 'ADDED', record }))
     await watch.writeSlowly(Buffer.concat(lines))
   }
-  if (query.initialBookmark) watch.write(bookmarkLine(definition.kind, page.revision, true))
+  if (query.initialBookmark) watch.write(encoder.bookmark(page.revision, true))
   return page.revision
 }
 
@@ -141,6 +138,8 @@ export async function handleWatch(
   const { context, resource, response } = call
   const query = watchQueryOf(call)
   const encoder = encoderOf(call, shared)
+  // Selectors that cannot be read are refused while there is still a status code to do it with.
+  selectionOf(resource.definition, selectionQuery(call))
   if (query.after !== undefined) await waitForRevision(context.store, query.after, call.signal)
   const watch = new OpenWatch(call, limits)
   response.writeHead(200, { 'Content-Type': 'application/json' })
@@ -157,7 +156,7 @@ export async function handleWatch(
         (events, selection) => watch.write(encoder.commit(events, selection)),
       ),
     )
-    watch.startTimers(query)
+    watch.startTimers(query, encoder)
   } catch (error) {
     // The answer has begun, so the failure goes into the stream, as Kubernetes does it.
     if (!(error instanceof ApiError)) throw error

@@ -1,28 +1,14 @@
-import { ApiError, badRequest, invalid, type KubeObject } from '../../core/index.ts'
-import type { ParsedJson } from '../content/index.ts'
+import { ApiError, badRequest, type KubeObject } from '../../core/index.ts'
+import type { FieldValidation, ParsedJson } from '../content/index.ts'
 import { applyPatch, type PatchType, patchTypeOf } from '../patch/index.ts'
 import { createObject, type WriteResult } from '../registry/create-object.ts'
-import { type Change, updateObject } from '../registry/update-object.ts'
+import { type Change, requireSameUid, updateObject } from '../registry/update-object.ts'
 import { schemaOf } from '../schema/index.ts'
 import { type ApiCall, keyOfCall } from './api-call.ts'
 import { decodePatch, decodePatched, decodeSent, type Sent } from './decode-sent.ts'
 import { sendObject, sendRecord } from './read-object.ts'
 import { warn } from './warn.ts'
-
-/** True for `dryRun=All`; throws a 422 for any other value. */
-export function isDryRun(call: ApiCall): boolean {
-  const values = call.info.query.getAll('dryRun')
-  const wrong = values.find((value) => value !== 'All' && value !== '')
-  if (wrong !== undefined)
-    throw invalid({ group: 'meta.k8s.io', kind: 'CreateOptions' }, '', [
-      {
-        reason: 'FieldValueNotSupported',
-        message: `Unsupported value: ${JSON.stringify(wrong)}: supported values: "All"`,
-        field: 'dryRun',
-      },
-    ])
-  return values.includes('All')
-}
+import { writeParametersOf } from './write-parameters.ts'
 
 async function sendResult(call: ApiCall, code: number, result: WriteResult): Promise<void> {
   warn(call, call.resource.definition.warnings?.(result.object) ?? [])
@@ -32,32 +18,27 @@ async function sendResult(call: ApiCall, code: number, result: WriteResult): Pro
 
 /** Puts the URL's namespace into the object, and refuses one that differs. */
 function placeInNamespace(call: ApiCall, object: KubeObject): void {
-  const { kind } = call.resource.definition
-  const { namespace } = call.info
-  if (!kind.namespaced) {
-    if (object.metadata.namespace === '') delete object.metadata.namespace
+  const { metadata } = object
+  if (!call.resource.definition.kind.namespaced) {
+    delete metadata.namespace
     return
   }
-  if (object.metadata.namespace && object.metadata.namespace !== namespace)
+  const { namespace } = call.info
+  if (metadata.namespace && metadata.namespace !== namespace)
     throw badRequest(
       'the namespace of the provided object does not match the namespace sent on the request',
     )
-  object.metadata.namespace = namespace
+  metadata.namespace = namespace
 }
 
 /** POST to a collection. */
 export async function handleCreate(call: ApiCall): Promise<void> {
-  const dryRun = isDryRun(call)
+  const { context, user, signal, info } = call
   const { definition } = call.resource
-  if (definition.kind.namespaced && call.info.namespace === '')
-    throw new ApiError(
-      'MethodNotAllowed',
-      'the server does not allow this method on the requested resource',
-    )
-  const sent = await decodeSent(call, definition.kind, 'CreateOptions')
+  const { dryRun, fieldValidation } = writeParametersOf(info.query, 'CreateOptions')
+  const sent = await decodeSent(call, definition.kind, fieldValidation)
   placeInNamespace(call, sent.object)
   warn(call, sent.warnings)
-  const { context, user, signal } = call
   const result = await createObject(context, definition, sent.object, { user, dryRun, signal })
   await sendResult(call, 201, result)
 }
@@ -68,11 +49,12 @@ function subresourceOf(call: ApiCall): Pick<Change, 'subresource'> {
   return subresource ? { subresource } : {}
 }
 
-function requireUrlName(call: ApiCall, object: KubeObject): void {
-  const { name } = call.info
-  if (object.metadata.name === name) return
+function requireUrlName({ info }: ApiCall, { metadata }: KubeObject): void {
+  if (metadata.name === info.name) return
   throw badRequest(
-    `the name of the object (${object.metadata.name}) does not match the name on the URL (${name})`,
+    metadata.name === ''
+      ? `the name of the object (${info.name} based on URL) was undeterminable: name must be provided`
+      : `the name of the object (${metadata.name}) does not match the name on the URL (${info.name})`,
   )
 }
 
@@ -81,10 +63,10 @@ const mayCreate = (call: ApiCall): boolean =>
 
 /** PUT of an object or one of its subresources. */
 export async function handleUpdate(call: ApiCall): Promise<void> {
-  const dryRun = isDryRun(call)
-  const { context, user, signal } = call
+  const { context, user, signal, info } = call
   const { definition } = call.resource
-  const sent = await decodeSent(call, definition.kind, 'UpdateOptions')
+  const { dryRun, fieldValidation } = writeParametersOf(info.query, 'UpdateOptions')
+  const sent = await decodeSent(call, definition.kind, fieldValidation)
   placeInNamespace(call, sent.object)
   requireUrlName(call, sent.object)
   warn(call, sent.warnings)
@@ -94,7 +76,10 @@ export async function handleUpdate(call: ApiCall): Promise<void> {
       ...options,
       ...subresourceOf(call),
       key: keyOfCall(call),
-      mutate: () => structuredClone(sent.object),
+      mutate: (stored) => {
+        requireSameUid(definition.kind, sent.object, stored)
+        return structuredClone(sent.object)
+      },
     })
     await sendResult(call, 200, result)
   } catch (error) {
@@ -105,25 +90,36 @@ export async function handleUpdate(call: ApiCall): Promise<void> {
   }
 }
 
+/** A patch as it was sent, and how strictly its outcome is read. */
+interface SentPatch {
+  readonly type: PatchType
+  readonly patch: ParsedJson
+  readonly fieldValidation: FieldValidation
+}
+
 /** Applies a patch to the stored object and reads the outcome as strictly as if it had been sent. */
-function patched(call: ApiCall, type: PatchType, patch: ParsedJson, stored: KubeObject): Sent {
+function patched(call: ApiCall, sentPatch: SentPatch, stored: KubeObject): Sent {
+  const { type, patch, fieldValidation } = sentPatch
   const { kind } = call.resource.definition
   const schema = schemaOf(kind)
   if (!schema) throw new Error(`no schema for ${kind.kind}`)
-  const sent = decodePatched(call, applyPatch(type, patch.value, stored, schema), patch)
-  if (sent.object.metadata.name !== stored.metadata.name)
-    throw badRequest(
-      `the name of the object (${sent.object.metadata.name}) does not match the name on the URL (${stored.metadata.name})`,
-    )
+  const outcome = applyPatch(type, patch.value, stored, schema)
+  const sent = decodePatched(call, outcome, {
+    fieldValidation,
+    patch,
+    keepsKind: type === 'strategic',
+  })
+  requireUrlName(call, sent.object)
+  placeInNamespace(call, sent.object)
   return sent
 }
 
 /** PATCH of an object or one of its subresources. */
 export async function handlePatch(call: ApiCall): Promise<void> {
-  const dryRun = isDryRun(call)
+  const { context, user, signal, resource, info } = call
   const type = patchTypeOf(call.request.headers['content-type'])
-  const patch = await decodePatch(call)
-  const { context, user, signal, resource } = call
+  const { dryRun, fieldValidation } = writeParametersOf(info.query, 'PatchOptions')
+  const sentPatch = { type, patch: await decodePatch(call), fieldValidation }
   const warnings = new Set<string>()
   const result = await updateObject(context, resource.definition, {
     user,
@@ -132,12 +128,8 @@ export async function handlePatch(call: ApiCall): Promise<void> {
     ...subresourceOf(call),
     key: keyOfCall(call),
     mutate: (stored) => {
-      const before = stored.metadata.resourceVersion
-      const sent = patched(call, type, patch, stored)
+      const sent = patched(call, sentPatch, stored)
       for (const text of sent.warnings) warnings.add(text)
-      // A version that the patch does not state is not a condition: the patch may be tried again.
-      if (sent.object.metadata.resourceVersion === before)
-        delete sent.object.metadata.resourceVersion
       return sent.object
     },
   })

@@ -1,0 +1,60 @@
+import { invalid } from '../../core/index.ts'
+import { type FieldValidation, fieldValidationLevels, fieldValidationOf } from '../content/index.ts'
+import {
+  type FieldProblem,
+  forbiddenValue,
+  invalidValue,
+  notSupported,
+  toCause,
+  tooLong,
+} from '../validation/index.ts'
+
+/** The options under which Kubernetes files the parameters of each sort of write. */
+export type OptionsKind = 'CreateOptions' | 'UpdateOptions' | 'PatchOptions' | 'DeleteOptions'
+
+/** How a write is meant. */
+export interface WriteParameters {
+  readonly dryRun: boolean
+  readonly fieldValidation: FieldValidation
+}
+
+const maxFieldManagerBytes = 128
+const unprintable = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/u
+
+/** Nobody keeps field managers here, but a client learns of its mistake as elsewhere. */
+function fieldManagerProblems(manager: string): FieldProblem[] {
+  const field = 'fieldManager'
+  const char = unprintable.exec(manager)
+  const problems =
+    Buffer.byteLength(manager) > maxFieldManagerBytes ? [tooLong(field, maxFieldManagerBytes)] : []
+  if (!char) return problems
+  const code = (char[0].codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')
+  const position = Buffer.byteLength(manager.slice(0, char.index))
+  const why = `invalid character U+${code} (at position ${position})`
+  return [...problems, invalidValue(field, manager, why)]
+}
+
+/** `All` is the only sort of dry run. */
+export const dryRunProblems = (values: readonly string[]): FieldProblem[] =>
+  values.every((value) => value === 'All') ? [] : [notSupported('dryRun', values, ['All'])]
+
+/** Throws a 422 with every problem of some options. */
+export function refuseProblems(kind: OptionsKind | 'ListOptions', problems: FieldProblem[]): void {
+  if (problems.length > 0) throw invalid({ group: 'meta.k8s.io', kind }, '', problems.map(toCause))
+}
+
+/** Reads the query parameters of a write; throws a 422 with everything that is wrong with them. */
+export function writeParametersOf(query: URLSearchParams, kind: OptionsKind): WriteParameters {
+  const dryRuns = query.getAll('dryRun')
+  const level = query.get('fieldValidation')
+  const fieldValidation = fieldValidationOf(level)
+  refuseProblems(kind, [
+    ...(kind === 'PatchOptions' && query.has('force')
+      ? [forbiddenValue('force', 'may not be specified for non-apply patch')]
+      : []),
+    ...fieldManagerProblems(query.get('fieldManager') ?? ''),
+    ...dryRunProblems(dryRuns),
+    ...(fieldValidation ? [] : [notSupported('fieldValidation', level, fieldValidationLevels)]),
+  ])
+  return { dryRun: dryRuns.length > 0, fieldValidation: fieldValidation ?? 'Warn' }
+}
