@@ -1,13 +1,8 @@
-import { readFile } from 'node:fs/promises'
-import { isRecord, systemErrorCode } from '../core/index.ts'
+import { isRecord, readFileIfPresent } from '../core/index.ts'
 
 async function manifestAt(file: URL): Promise<unknown> {
-  try {
-    return JSON.parse(await readFile(file, 'utf8'))
-  } catch (error) {
-    if (systemErrorCode(error) === 'ENOENT') return undefined
-    throw error
-  }
+  const text = await readFileIfPresent(file)
+  return text === undefined ? undefined : JSON.parse(text)
 }
 
 /** The version of this package, from the nearest manifest above this file that is ours. */

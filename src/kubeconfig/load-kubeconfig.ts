@@ -1,6 +1,5 @@
-import { readFile } from 'node:fs/promises'
 import { delimiter, dirname, join } from 'node:path'
-import { CommandFailed, systemErrorCode } from '../core/index.ts'
+import { CommandFailed, readFileIfPresent, systemErrorCode } from '../core/index.ts'
 import type { Kubeconfig } from './kubeconfig.ts'
 import { KubeconfigInvalid } from './kubeconfig-invalid.ts'
 import { mergeKubeconfigs } from './merge-kubeconfigs.ts'
@@ -73,10 +72,9 @@ function pathsOf({ explicitPath, kubeconfig, home }: KubeconfigSources): string[
 
 async function read(path: string): Promise<string | undefined> {
   try {
-    return await readFile(path, 'utf8')
+    return await readFileIfPresent(path)
   } catch (cause) {
     const code = systemErrorCode(cause) ?? 'unknown error'
-    if (code === 'ENOENT') return undefined
     throw new CommandFailed(
       'KUBECONFIG_UNREADABLE',
       `cannot read the kubeconfig ${path}: ${code}`,

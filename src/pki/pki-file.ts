@@ -1,8 +1,7 @@
 import { createPrivateKey, type KeyObject, type X509Certificate } from 'node:crypto'
-import { mkdir, readFile } from 'node:fs/promises'
-import { CommandFailed, systemErrorCode } from '../core/index.ts'
+import { mkdir } from 'node:fs/promises'
+import { CommandFailed, readFileIfPresent, replaceFile, systemErrorCode } from '../core/index.ts'
 import { parseCertificates } from './pem.ts'
-import { writeFileAtomically } from './private-file.ts'
 
 /** A certificate file and what it holds. */
 export interface CertificateFile {
@@ -15,7 +14,7 @@ export interface CertificateFile {
 
 /** Reads a file of certificates; `undefined` if there is none. */
 export async function readCertificateFile(path: string): Promise<CertificateFile | undefined> {
-  const pem = await readFileIfPresent(path)
+  const pem = await readPkiFile(path)
   if (pem === undefined) return undefined
   try {
     const all = parseCertificates(pem)
@@ -32,7 +31,7 @@ export async function readCertificateFile(path: string): Promise<CertificateFile
 
 /** Reads a private key file; `undefined` if there is none. */
 export async function readKeyFile(path: string): Promise<KeyObject | undefined> {
-  const pem = await readFileIfPresent(path)
+  const pem = await readPkiFile(path)
   if (pem === undefined) return undefined
   try {
     return createPrivateKey(pem)
@@ -50,12 +49,12 @@ export async function readKeyFile(path: string): Promise<KeyObject | undefined> 
 
 /** Writes a private key so that only its owner can read it. */
 export async function writeKeyFile(path: string, pem: string): Promise<void> {
-  await explainWrite(path, () => writeFileAtomically(path, pem, 0o600))
+  await explainWrite(path, () => replaceFile(path, pem, 0o600))
 }
 
 /** Writes what everybody may read. */
 export async function writePublicFile(path: string, pem: string): Promise<void> {
-  await explainWrite(path, () => writeFileAtomically(path, pem, 0o644))
+  await explainWrite(path, () => replaceFile(path, pem, 0o644))
 }
 
 /** Makes the directory, private to its owner, if it is not there. */
@@ -75,14 +74,13 @@ async function explainWrite(path: string, write: () => Promise<unknown>): Promis
   }
 }
 
-/** Reads a text file; `undefined` if there is none. */
-export async function readFileIfPresent(path: string): Promise<string | undefined> {
+/** Reads a text file of the PKI; `undefined` if there is none. */
+export async function readPkiFile(path: string): Promise<string | undefined> {
   try {
-    return await readFile(path, 'utf8')
+    return await readFileIfPresent(path)
   } catch (cause) {
-    const code = systemErrorCode(cause)
-    if (code === 'ENOENT') return undefined
-    throw new CommandFailed('PKI_UNREADABLE', `cannot read ${path}: ${code ?? 'unknown error'}`, {
+    const why = systemErrorCode(cause) ?? 'unknown error'
+    throw new CommandFailed('PKI_UNREADABLE', `cannot read ${path}: ${why}`, {
       hint: 'make the file readable for the user that runs this command',
       cause,
     })

@@ -1,7 +1,7 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { CommandFailed } from '../core/index.ts'
 import { generateRsaKey, privateKeyPem, publicKeyPem } from './keys.ts'
-import { readFileIfPresent, readKeyFile, writeKeyFile, writePublicFile } from './pki-file.ts'
+import { readKeyFile, readPkiFile, writeKeyFile, writePublicFile } from './pki-file.ts'
 
 /** The key that signs service account tokens, and its files. */
 export interface ServiceAccountKey {
@@ -15,10 +15,7 @@ export async function openServiceAccountKey(
   keyFile: string,
   publicFile: string,
 ): Promise<ServiceAccountKey> {
-  const [found, publicText] = await Promise.all([
-    readKeyFile(keyFile),
-    readFileIfPresent(publicFile),
-  ])
+  const [found, publicText] = await Promise.all([readKeyFile(keyFile), readPkiFile(publicFile)])
   if (!found && publicText !== undefined) {
     throw new CommandFailed(
       'PKI_INCOMPLETE',

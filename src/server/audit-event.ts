@@ -1,13 +1,13 @@
 import { isIP } from 'node:net'
-import type {
-  Authentication,
-  KubeStatus,
-  RequestInfo,
-  StatusReason,
-  UserInfo,
+import {
+  type Authentication,
+  type KubeStatus,
+  kubeMicroTime,
+  type RequestInfo,
+  type StatusReason,
+  type UserInfo,
 } from '../core/index.ts'
 import type { Exchange } from './exchange.ts'
-import { microTime } from './micro-time.ts'
 import { redactTokens, redactUri } from './redact.ts'
 
 /** When in the life of a request an event was made. */
@@ -37,8 +37,8 @@ export function auditLine(exchange: Exchange, stage: AuditStage, nowMs: number):
     line += `,"userAgent":${json(redactTokens(userAgent.slice(0, maxUserAgentLength)))}`
   if (info.isResourceRequest) line += `,"objectRef":${objectRef(info)}`
   if (stage !== 'RequestReceived') line += `,"responseStatus":${responseStatus(exchange)}`
-  line += `,"requestReceivedTimestamp":"${microTime(exchange.receivedAt)}"`
-  line += `,"stageTimestamp":"${microTime(nowMs)}"`
+  line += `,"requestReceivedTimestamp":"${kubeMicroTime(exchange.receivedAt)}"`
+  line += `,"stageTimestamp":"${kubeMicroTime(nowMs)}"`
   return `${line}${annotationsOf(exchange)}}\n`
 }
 

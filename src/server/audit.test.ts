@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { ApiError, type Clock, isRecord } from '../core/index.ts'
 import { AuditRecorder } from './audit.ts'
-import { microTime } from './micro-time.ts'
 import { type Ask, identity, partsWith, type Running, serve } from './pipeline.suite.ts'
 import type { PipelineParts } from './pipeline-parts.ts'
 import { redactUri } from './redact.ts'
@@ -183,13 +182,4 @@ test.each([
   ['/a', '/a'],
 ])('of %s is written %s', (uri, written) => {
   expect(redactUri(uri)).toBe(written)
-})
-
-test.each([
-  [Date.UTC(2026, 0, 1), '2026-01-01T00:00:00.000000Z'],
-  [Date.UTC(2026, 0, 1) + 999.999, '2026-01-01T00:00:00.999999Z'],
-  [Date.UTC(2026, 0, 1) + 1_000, '2026-01-01T00:00:01.000000Z'],
-  [Date.UTC(2026, 0, 1) + 1.5, '2026-01-01T00:00:00.001500Z'],
-])('%f is %s', (ms, text) => {
-  expect(microTime(ms)).toBe(text)
 })

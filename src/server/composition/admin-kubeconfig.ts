@@ -1,6 +1,5 @@
 import { X509Certificate } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
-import { type Clock, systemErrorCode, wellKnown } from '../../core/index.ts'
+import { type Clock, readFileIfPresent, wellKnown } from '../../core/index.ts'
 import { makeKubeconfig, parseKubeconfig, writeKubeconfig } from '../../kubeconfig/index.ts'
 import { type Pki, privateKeyPem } from '../../pki/index.ts'
 
@@ -14,10 +13,7 @@ async function isGood(
   path: string,
   wanted: { readonly url: string; readonly caPem: string; readonly now: number },
 ): Promise<boolean> {
-  const text = await readFile(path, 'utf8').catch((error: unknown) => {
-    if (systemErrorCode(error) === 'ENOENT') return undefined
-    throw error
-  })
+  const text = await readFileIfPresent(path)
   if (text === undefined) return false
   const config = await parseKubeconfig(text, path)
   const cluster = config.clusters.get(clusterName)

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
-import { access, mkdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { access, mkdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { CommandFailed, systemErrorCode } from '../../core/index.ts'
+import { CommandFailed, readFileIfPresent, systemErrorCode } from '../../core/index.ts'
 
 /** Where the parts of a server's state lie. */
 export interface DataDirectory {
@@ -51,10 +51,7 @@ async function requireUsable(path: string, userId: number | undefined): Promise<
 
 async function requireFormat(path: string): Promise<void> {
   const file = join(path, 'format-version')
-  const text = await readFile(file, 'utf8').catch((error: unknown) => {
-    if (systemErrorCode(error) === 'ENOENT') return undefined
-    throw error
-  })
+  const text = await readFileIfPresent(file)
   if (text === undefined) {
     await writeFile(file, `${formatVersion}\n`, { mode: 0o600 })
     return

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { defineOptions, type OptionValues } from '../../core/index.ts'
+import { defineOptions, longestTimerMs, type OptionValues } from '../../core/index.ts'
 
 const serving = 'Serving'
 const identity = 'Identity'
@@ -232,7 +232,7 @@ export const serverOptions = defineOptions({
   'request-timeout': {
     type: 'duration',
     min: 100,
-    max: 2 ** 31 - 1,
+    max: longestTimerMs,
     default: 60_000,
     group: limits,
     describe: 'time for a request that is no watch or stream',

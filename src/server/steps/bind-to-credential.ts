@@ -1,4 +1,4 @@
-import type { Authentication } from '../../core/index.ts'
+import { type Authentication, longestTimerMs } from '../../core/index.ts'
 import type { Exchange } from '../exchange.ts'
 import type { PipelineParts } from '../pipeline-parts.ts'
 
@@ -8,8 +8,6 @@ export function bindToCredential(exchange: Exchange, parts: PipelineParts): void
   bind(exchange, exchange.authentication, parts)
   if (exchange.impersonator) bind(exchange, exchange.impersonator, parts)
 }
-
-const longestTimerMs = 2 ** 31 - 1
 
 function bind(exchange: Exchange, authentication: Authentication, parts: PipelineParts): void {
   const stop = parts.onRevoked?.(authentication, () => exchange.cut(new Error('revoked')))
