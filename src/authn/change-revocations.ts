@@ -1,4 +1,5 @@
-import { ApiError, type ClusterView, isRecord, type KubeObject } from '../core/index.ts'
+import { changeObject } from '../client/index.ts'
+import { type ClusterView, isRecord, type KubeObject } from '../core/index.ts'
 import {
   configMapKind,
   dataKeys,
@@ -10,8 +11,6 @@ import {
   type Revocation,
   revocationListKey,
 } from './revocation-list.ts'
-
-const maxAttempts = 10
 
 /** What is on the list now. */
 export async function listRevocations(
@@ -68,38 +67,22 @@ async function changeLines(
   signal: AbortSignal,
   change: LineChange,
 ): Promise<boolean> {
-  for (let attempt = 1; ; attempt += 1) {
-    const stored = await view.get(configMapKind, revocationListKey, signal)
-    const data = isRecord(stored?.['data']) ? stored['data'] : {}
-    const text = data[dataKeys[type]]
-    const lines = typeof text === 'string' ? text.split('\n').filter((line) => line !== '') : []
-    const changed = change(lines)
-    if (!changed) return false
-    const next = { ...data, [dataKeys[type]]: changed.map((line) => `${line}\n`).join('') }
-    try {
-      await writeList(view, stored, next, signal)
-      return true
-    } catch (error) {
-      if (!lostRace(error) || attempt === maxAttempts) throw error
-    }
-  }
+  const list = { view, kind: configMapKind, key: revocationListKey }
+  return changeObject(
+    list,
+    (present = emptyList()) => {
+      const data = isRecord(present['data']) ? present['data'] : {}
+      const text = data[dataKeys[type]]
+      const lines = typeof text === 'string' ? text.split('\n').filter((line) => line !== '') : []
+      const changed = change(lines)?.map((line) => `${line}\n`)
+      return changed && { ...present, data: { ...data, [dataKeys[type]]: changed.join('') } }
+    },
+    signal,
+  )
 }
 
-const lostRace = (error: unknown): boolean =>
-  error instanceof ApiError && ['AlreadyExists', 'Conflict', 'NotFound'].includes(error.reason)
-
-async function writeList(
-  view: ClusterView,
-  stored: KubeObject | undefined,
-  data: Record<string, unknown>,
-  signal: AbortSignal,
-): Promise<void> {
-  if (!stored) {
-    const list = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { ...revocationListKey }, data }
-    await view.write('create', list, {}, signal)
-    return
-  }
-  const { resourceVersion } = stored.metadata
-  const options = resourceVersion ? { resourceVersion } : {}
-  await view.write('update', { ...stored, data }, options, signal)
-}
+const emptyList = (): KubeObject => ({
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: { ...revocationListKey },
+})

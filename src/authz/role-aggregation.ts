@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util'
 import { type Following, follow } from '../client/index.ts'
 import {
-  ApiError,
   aborted,
   type ClusterView,
   type Component,
+  hasReason,
   type KubeObject,
   type Logger,
   neverFails,
@@ -27,6 +27,8 @@ function gatheredRules(role: KubeObject, roles: Iterable<KubeObject>): PolicyRul
     )
   return [...new Map(rules.map((rule) => [JSON.stringify(rule), rule])).values()]
 }
+
+const retryMs = 1_000
 
 /** Fills ClusterRoles that have an aggregation rule, from `start` to `stop`. */
 export class RoleAggregation implements Component {
@@ -107,12 +109,10 @@ export class RoleAggregation implements Component {
 
   #note(role: KubeObject, err: unknown): void {
     // Whoever changed or deleted it has sent an event, which brings it back here.
-    if (err instanceof ApiError && (err.reason === 'Conflict' || err.reason === 'NotFound')) return
+    if (hasReason(err, 'Conflict', 'NotFound')) return
     if (this.#stop.signal.aborted) return
     this.#log.error({ err, clusterRole: role.metadata.name }, 'cannot fill aggregated role')
     const timer = setTimeout(() => this.#schedule(), retryMs)
     timer.unref()
   }
 }
-
-const retryMs = 1_000

@@ -1,3 +1,4 @@
+export { changeObject } from './change-object.ts'
 export * from './client-errors.ts'
 export type { Answer, ApiRequest } from './exchange.ts'
 export { type Following, type FollowOptions, follow } from './follow.ts'

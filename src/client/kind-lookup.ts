@@ -1,4 +1,11 @@
-import { ApiError, apiVersionOf, isRecord, type Kind, type KubeObject } from '../core/index.ts'
+import {
+  ApiError,
+  apiVersionOf,
+  hasReason,
+  isRecord,
+  type Kind,
+  type KubeObject,
+} from '../core/index.ts'
 import { type ExchangeContext, exchangeJson } from './exchange.ts'
 import { groupVersionPath } from './resource-path.ts'
 
@@ -40,7 +47,7 @@ export class KindLookup {
       const { resources } = await exchangeJson(this.#context, request, signal)
       return kindsIn(resources, groupVersion)
     } catch (error) {
-      if (error instanceof ApiError && error.reason === 'NotFound') return []
+      if (hasReason(error, 'NotFound')) return []
       throw error
     }
   }

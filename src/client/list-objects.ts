@@ -1,4 +1,4 @@
-import { ApiError, isRecord, type Kind, type ObjectList, type Query } from '../core/index.ts'
+import { hasReason, isRecord, type Kind, type ObjectList, type Query } from '../core/index.ts'
 import { AnswerInvalid } from './client-errors.ts'
 import { type ExchangeContext, exchangeJson } from './exchange.ts'
 import { asKubeObject } from './kube-object-check.ts'
@@ -25,7 +25,7 @@ export async function listObjects(
     return await listPages(context, kind, query, signal)
   } catch (error) {
     // History has moved on between two pages. One answer without pages cannot expire.
-    if (!(error instanceof ApiError && error.reason === 'Expired')) throw error
+    if (!hasReason(error, 'Expired')) throw error
     const { items, resourceVersion } = await readPage(
       context,
       { kind, query, limit: 0, from: '' },

@@ -1,6 +1,6 @@
 import {
-  ApiError,
   type ClusterView,
+  hasReason,
   type Key,
   type Kind,
   type KubeObject,
@@ -81,7 +81,7 @@ export class RemoteClusterView implements ClusterView {
       try {
         return (await this.#client.delete(kind, key, meant, signal)) ?? last
       } catch (error) {
-        const lostRace = error instanceof ApiError && error.reason === 'Conflict'
+        const lostRace = hasReason(error, 'Conflict')
         const stillMeant =
           wanted.resourceVersion === undefined &&
           (wanted.uid === undefined || wanted.uid === last.metadata.uid)

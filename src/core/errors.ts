@@ -80,6 +80,10 @@ export class ApiError extends SallyportError {
   }
 }
 
+/** Tells whether `error` is an ApiError with one of these reasons. */
+export const hasReason = (error: unknown, ...reasons: readonly StatusReason[]): boolean =>
+  error instanceof ApiError && reasons.includes(error.reason)
+
 /** A command failed for a reason its user can act on; the command line prints `message` and exits 1. */
 export class CommandFailed extends SallyportError {
   readonly code: string

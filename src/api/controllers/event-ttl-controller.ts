@@ -1,8 +1,14 @@
-import { type Clock, type ClusterView, isRecord, type KubeObject } from '../../core/index.ts'
+import {
+  type Clock,
+  type ClusterView,
+  hasReason,
+  isRecord,
+  type KubeObject,
+} from '../../core/index.ts'
 import { event } from '../kinds/index.ts'
 import type { Controller } from './controller.ts'
 import { Mirror } from './mirror.ts'
-import { deleted, forEachAtOnce, isReason } from './write-outcome.ts'
+import { deleted, forEachAtOnce } from './write-outcome.ts'
 
 const longestPauseMs = 60_000
 
@@ -54,7 +60,7 @@ export function createEventTtlController({ view, clock, ttlMs }: EventTtlOptions
       await deleted(view.write('delete', object, options, signal))
     } catch (error) {
       // Reported again just now.
-      if (!isReason(error, 'Conflict')) throw error
+      if (!hasReason(error, 'Conflict')) throw error
     }
   }
   return {

@@ -1,11 +1,8 @@
-import { ApiError, type Key, pause, type WatchEvent } from '../../core/index.ts'
+import { hasReason, type Key, pause, type WatchEvent } from '../../core/index.ts'
 import type { ControllerOptions, Watch } from './controller.ts'
 
 const firstPauseMs = 50
 const longestPauseMs = 5_000
-
-const isExpired = (error: unknown): boolean =>
-  error instanceof ApiError && (error.reason === 'Expired' || error.reason === 'Gone')
 
 const idOf = ({ namespace = '', name }: Key): string => `${namespace}/${name}`
 
@@ -84,7 +81,7 @@ export class Follower {
 
   #note(err: unknown): void {
     const { kind } = this.#watch.kind
-    if (isExpired(err)) {
+    if (hasReason(err, 'Expired', 'Gone')) {
       this.#from = undefined
       this.#options.log.info({ kind }, 'watch history is gone, listing again')
     } else {

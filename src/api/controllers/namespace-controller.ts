@@ -1,10 +1,16 @@
-import type { Clock, ClusterView, Kind, KubeObject } from '../../core/index.ts'
+import {
+  type Clock,
+  type ClusterView,
+  hasReason,
+  type Kind,
+  type KubeObject,
+} from '../../core/index.ts'
 import { fieldsAt, textsAt } from '../kinds/fields.ts'
 import { namespace, pod } from '../kinds/index.ts'
 import type { Controller, Outcome } from './controller.ts'
 import { Mirror } from './mirror.ts'
 import { type Remains, withDeletionConditions } from './namespace-conditions.ts'
-import { deleted, forEachAtOnce, isReason } from './write-outcome.ts'
+import { deleted, forEachAtOnce } from './write-outcome.ts'
 
 const ownFinalizer = 'kubernetes'
 
@@ -131,6 +137,6 @@ async function tell(view: ClusterView, object: KubeObject, signal: AbortSignal):
     await view.write('update', object, { subresource: 'status' }, signal)
   } catch (error) {
     // Somebody else wrote first; the next look tells again.
-    if (!isReason(error, 'Conflict')) throw error
+    if (!hasReason(error, 'Conflict')) throw error
   }
 }

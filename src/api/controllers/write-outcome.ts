@@ -1,8 +1,4 @@
-import { ApiError, type StatusReason } from '../../core/index.ts'
-
-/** Whether a write failed for this reason. */
-export const isReason = (error: unknown, reason: StatusReason): boolean =>
-  error instanceof ApiError && error.reason === reason
+import { ApiError, hasReason } from '../../core/index.ts'
 
 const inTerminatingNamespace = (error: unknown): boolean =>
   error instanceof ApiError &&
@@ -13,7 +9,7 @@ export async function deleted(deletion: Promise<unknown>): Promise<void> {
   try {
     await deletion
   } catch (error) {
-    if (!isReason(error, 'NotFound')) throw error
+    if (!hasReason(error, 'NotFound')) throw error
   }
 }
 
@@ -25,9 +21,9 @@ export async function created<T>(creation: Promise<T>): Promise<T | undefined> {
   try {
     return await creation
   } catch (error) {
-    if (isReason(error, 'AlreadyExists') || inTerminatingNamespace(error)) return undefined
-    // The namespace itself is gone.
-    if (isReason(error, 'NotFound')) return undefined
+    // Not found is the namespace itself.
+    if (hasReason(error, 'AlreadyExists', 'NotFound') || inTerminatingNamespace(error))
+      return undefined
     throw error
   }
 }

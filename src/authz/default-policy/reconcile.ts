@@ -1,6 +1,6 @@
 import {
-  ApiError,
   type ClusterView,
+  hasReason,
   type Kind,
   type KubeObject,
   type Logger,
@@ -17,9 +17,6 @@ const kinds: ReadonlyMap<string, Kind> = new Map(
 
 const keyOf = (object: KubeObject) =>
   `${object.kind}/${object.metadata.namespace ?? ''}/${object.metadata.name}`
-
-const isReason = (error: unknown, ...reasons: readonly string[]) =>
-  error instanceof ApiError && reasons.includes(error.reason)
 
 /** Where the default policy is kept. */
 export interface ReconcileOptions {
@@ -61,7 +58,7 @@ async function reconcile(
       return await writeMissing(view, stored, expected, signal)
     } catch (error) {
       // Another server may be doing the same at this moment.
-      const raced = isReason(error, 'AlreadyExists', 'Conflict', 'NotFound')
+      const raced = hasReason(error, 'AlreadyExists', 'Conflict', 'NotFound')
       if (!raced || attempt === maxAttempts) throw error
       stored = await readAgain(view, expected, signal)
     }

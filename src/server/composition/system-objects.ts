@@ -1,4 +1,4 @@
-import { ApiError, type ClusterView, type Kind, type KubeObject } from '../../core/index.ts'
+import { type ClusterView, hasReason, type Kind, type KubeObject } from '../../core/index.ts'
 
 const core = (kind: string, resource: string, namespaced: boolean): Kind => ({
   group: '',
@@ -80,7 +80,7 @@ async function createIfAbsent(
   if (present) return present
   await view.write('create', object, {}, signal).catch((error: unknown) => {
     // Another replica was faster.
-    if (!(error instanceof ApiError && error.reason === 'AlreadyExists')) throw error
+    if (!hasReason(error, 'AlreadyExists')) throw error
   })
   return undefined
 }

@@ -1,10 +1,5 @@
-import {
-  ApiError,
-  type ClusterView,
-  isRecord,
-  type Kind,
-  type KubeObject,
-} from '../../core/index.ts'
+import { changeObject } from '../../client/index.ts'
+import { type ClusterView, isRecord, type Kind, type KubeObject } from '../../core/index.ts'
 
 /** A client certificate that was issued to a person. */
 export interface UserRecord {
@@ -25,7 +20,6 @@ const configMap: Kind = {
   namespaced: true,
 }
 const key = { namespace: 'kube-system', name: 'sallyport-users' } as const
-const maxAttempts = 10
 
 function recordOf(serial: string, text: unknown): UserRecord | undefined {
   if (typeof text !== 'string') return undefined
@@ -58,20 +52,18 @@ export async function addUserRecord(
   { serial, ...facts }: UserRecord,
   signal: AbortSignal,
 ): Promise<void> {
-  for (let attempt = 1; ; attempt++) {
-    const present = await view.get(configMap, key, signal)
-    const data = { ...dataOf(present), [serial]: JSON.stringify(facts) }
-    const wanted: KubeObject = present
-      ? { ...present, data }
-      : { kind: 'ConfigMap', apiVersion: 'v1', metadata: { ...key }, data }
-    try {
-      await view.write(present ? 'update' : 'create', wanted, {}, signal)
-      return
-    } catch (error) {
-      const raced =
-        error instanceof ApiError &&
-        (error.reason === 'Conflict' || error.reason === 'AlreadyExists')
-      if (!raced || attempt === maxAttempts) throw error
-    }
-  }
+  await changeObject(
+    { view, kind: configMap, key },
+    (present = emptyList()) => ({
+      ...present,
+      data: { ...dataOf(present), [serial]: JSON.stringify(facts) },
+    }),
+    signal,
+  )
 }
+
+const emptyList = (): KubeObject => ({
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: { ...key },
+})
