@@ -8,6 +8,7 @@ export class ChangeQueue implements AsyncIterable<ObjectChange> {
   #changes: ObjectChange[] = []
   #wake: (() => void) | undefined
   #closed = false
+  #failure: Error | undefined
 
   push(change: ObjectChange): void {
     if (this.#closed) return
@@ -21,12 +22,19 @@ export class ChangeQueue implements AsyncIterable<ObjectChange> {
     this.#wake?.()
   }
 
+  /** Ends the sequence with an error, after what was pushed before. */
+  fail(error: Error): void {
+    if (!this.#closed) this.#failure = error
+    this.close()
+  }
+
   async *[Symbol.asyncIterator](): AsyncGenerator<ObjectChange> {
     for (;;) {
       const ready = this.#changes
       this.#changes = []
       yield* ready
       if (this.#changes.length > 0) continue
+      if (this.#failure) throw this.#failure
       if (this.#closed) return
       await new Promise<void>((resolve) => {
         this.#wake = resolve

@@ -6,9 +6,9 @@ import {
   notFound,
   type Preconditions,
 } from '../../core/index.ts'
-import { RevisionMismatch, type StoredRecord } from '../../storage/index.ts'
+import { RecordDamaged, RevisionMismatch, type StoredRecord } from '../../storage/index.ts'
 import type { KindDefinition } from '../kinds/kind-definition.ts'
-import { storeKey } from './keys.ts'
+import { readEvenDamaged, remainsOf } from './damaged-record.ts'
 import { namespaceKind, requireDeletableNamespace } from './namespace-lifecycle.ts'
 import { decodeObject, encodeObject } from './object-bytes.ts'
 import type { RegistryContext, WriteOptions } from './registry-context.ts'
@@ -154,6 +154,19 @@ async function attemptDeletion(
   return { gone: false, object: draft }
 }
 
+/** Deletes what cannot be read, so that an operator can repair the cluster through its API. */
+async function deleteDamaged(
+  context: RegistryContext,
+  definition: KindDefinition,
+  deletion: Deletion,
+  damage: RecordDamaged,
+): Promise<DeletionResult> {
+  const object = remainsOf(definition, deletion.key)
+  await admit(context, definition, deletion, object)
+  if (!deletion.dryRun) await context.store.delete(damage.key, damage.revision)
+  return { gone: true, object }
+}
+
 /** Deletes an object, or marks it and lets its finalizers do their work first. */
 export async function deleteObject(
   context: RegistryContext,
@@ -162,10 +175,12 @@ export async function deleteObject(
 ): Promise<DeletionResult> {
   requireDeletableNamespace(definition.kind, deletion.key.name)
   for (;;) {
-    const record = context.store.get(storeKey(definition.kind, deletion.key))
+    const record = readEvenDamaged(context, definition, deletion.key)
     if (!record) throw notFound(definition.kind, deletion.key.name)
     try {
-      return await attemptDeletion(context, definition, deletion, record)
+      return record instanceof RecordDamaged
+        ? await deleteDamaged(context, definition, deletion, record)
+        : await attemptDeletion(context, definition, deletion, record)
     } catch (error) {
       // Somebody changed it meanwhile: judge the object anew. Each round means another writer got on.
       if (!(error instanceof RevisionMismatch)) throw error

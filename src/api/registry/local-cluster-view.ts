@@ -76,11 +76,14 @@ export class LocalClusterView implements ClusterView {
       this.#context,
       definition,
       { ...query, after },
-      (events, selection) => {
-        for (const event of events) {
-          const change = changeOf(event, selection)
-          if (change) queue.push(change)
-        }
+      {
+        commit(events, selection) {
+          for (const event of events) {
+            const change = changeOf(event, selection)
+            if (change) queue.push(change)
+          }
+        },
+        fail: (error) => queue.fail(error),
       },
     )
     const end = () => queue.close()

@@ -1,11 +1,13 @@
 import { ApiError, type Query } from '../../core/index.ts'
 import {
+  RecordDamaged,
   RevisionCompacted,
   type StoredRecord,
   type StoreEvent,
   type Subscription,
 } from '../../storage/index.ts'
 import type { KindDefinition } from '../kinds/kind-definition.ts'
+import { hasLostValue, valueLost } from './damaged-record.ts'
 import { storePrefix } from './keys.ts'
 import type { RegistryContext } from './registry-context.ts'
 import { type Selection, selectionOf } from './selection.ts'
@@ -16,8 +18,13 @@ export interface ObjectChange {
   readonly record: StoredRecord
 }
 
-/** Receives the changes of one commit. `source` is the same array for all watchers without selectors. */
-export type ChangeSink = (source: readonly StoreEvent[], selection: Selection) => void
+/** Who watches objects. */
+export interface ChangeSink {
+  /** The changes of one commit. `source` is the same array for all watchers without selectors. */
+  commit(source: readonly StoreEvent[], selection: Selection): void
+  /** The watch cannot go on: its reader must list again. */
+  fail(error: ApiError): void
+}
 
 /** What an event means to a watcher with `selection`; `undefined` when it does not concern them. */
 export function changeOf(event: StoreEvent, selection: Selection): ObjectChange | undefined {
@@ -44,8 +51,12 @@ export function watchObjects(
   const selection = selectionOf(definition, query)
   const prefix = storePrefix(definition.kind, query)
   try {
-    return context.store.watch(prefix, query.after, (events) => sink(events, selection))
+    return context.store.watch(prefix, query.after, (events) => {
+      if (events.some(hasLostValue)) sink.fail(valueLost())
+      else sink.commit(events, selection)
+    })
   } catch (error) {
+    if (error instanceof RecordDamaged) throw valueLost()
     if (error instanceof RevisionCompacted) throw tooOld(query.after, context.store.oldestRevision)
     throw error
   }

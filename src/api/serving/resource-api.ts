@@ -13,6 +13,7 @@ import { handleGet } from './read-object.ts'
 import { handleReview } from './review-request.ts'
 import { RunCache } from './run-cache.ts'
 import { type ServedResource, servedResources } from './served-resource.ts'
+import { explainStoreFailure } from './store-failures.ts'
 import { warn } from './warn.ts'
 import { handleWatch, type WatchLimits } from './watch-request.ts'
 import { handleCreate, handlePatch, handleUpdate } from './write-object.ts'
@@ -100,7 +101,9 @@ export class ResourceApi {
     const call = this.#call(authorized, resource, response, signal)
     const { deprecation } = resource.definition
     if (deprecation !== undefined) warn(call, [deprecation])
-    return verbFor(resource, info)(call, this)
+    return verbFor(resource, info)(call, this).catch((error: unknown) => {
+      throw explainStoreFailure(error)
+    })
   }
 
   #call(

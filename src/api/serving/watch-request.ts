@@ -10,6 +10,7 @@ import { type EventEncoder, errorLine, ViewEvents } from './event-bytes.ts'
 import { includeObject } from './read-object.ts'
 import { streamForm } from './response-form.ts'
 import { writeShared } from './shared-chunk.ts'
+import { explainStoreFailure } from './store-failures.ts'
 import { type WatchQuery, watchQueryOf } from './watch-query.ts'
 
 /** Bounds of every watch. */
@@ -67,6 +68,12 @@ class OpenWatch {
     if (!this.#open) this.#subscription.close()
   }
 
+  /** Ends with the reason in the stream, as Kubernetes does it once an answer has begun. */
+  fail(error: ApiError): void {
+    this.write(errorLine(toKubeStatus(error)))
+    this.end()
+  }
+
   /** Ends in good order: the client may come back and resume. */
   end(): void {
     if (!this.#close()) return
@@ -76,7 +83,8 @@ class OpenWatch {
   /** Ends a client that does not read: what is unread is dropped with the connection. */
   cut(): void {
     if (!this.#close()) return
-    this.#call.response.destroy()
+    // Without an error, HTTP/2 would end the stream as if it were complete.
+    this.#call.response.destroy(new Error('the client does not read its watch'))
   }
 
   startTimers(query: WatchQuery, encoder: EventEncoder): void {
@@ -153,15 +161,18 @@ export async function handleWatch(
         context,
         resource.definition,
         { ...selectionQuery(call), after },
-        (events, selection) => watch.write(encoder.commit(events, selection)),
+        {
+          commit: (events, selection) => watch.write(encoder.commit(events, selection)),
+          fail: (error) => watch.fail(error),
+        },
       ),
     )
     watch.startTimers(query, encoder)
   } catch (error) {
     // The answer has begun, so the failure goes into the stream, as Kubernetes does it.
-    if (!(error instanceof ApiError)) throw error
-    watch.write(errorLine(toKubeStatus(error)))
-    watch.end()
+    const failure = explainStoreFailure(error)
+    if (!(failure instanceof ApiError)) throw failure
+    watch.fail(failure)
   }
   await watch.ended
 }
