@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { parseDuration } from '../../core/index.ts'
 import { parseOptions } from '../../cli/options/index.ts'
+import { parseDuration } from '../../core/index.ts'
 import { problemsOfServerOptions, serverOptions } from './server-options.ts'
 
 const shape = { command: 'sallyport serve', summary: '', options: serverOptions, examples: [] }
