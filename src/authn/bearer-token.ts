@@ -4,7 +4,7 @@ import {
   type Authenticator,
   unauthorized,
 } from '../core/index.ts'
-import { headerValues } from './header-values.ts'
+import { rawHeaderValues } from '../http/index.ts'
 import { websocketToken } from './websocket-token.ts'
 
 /**
@@ -62,7 +62,7 @@ function orRefuse(found: Authentication | undefined): Authentication {
 export function bearerToken(request: AuthenticationRequest): string | undefined {
   const fromProtocol = websocketToken(request)
   if (request.headers.authorization === undefined) return fromProtocol
-  const [value = '', ...others] = headerValues(request.rawHeaders, 'authorization')
+  const [value = '', ...others] = rawHeaderValues(request.rawHeaders, 'authorization')
   if (others.length > 0 || fromProtocol !== undefined) {
     throw unauthorized('more than one credential')
   }

@@ -1,24 +1,15 @@
-/** Every value of a header as it was sent, whatever the case of its name; never joined or split. */
-export function headerValues(rawHeaders: readonly string[], name: string): string[] {
-  const wanted = name.toLowerCase()
-  const values: string[] = []
-  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
-    if (rawHeaders[index]?.toLowerCase() === wanted) values.push(rawHeaders[index + 1] ?? '')
-  }
-  return values
-}
+import { headerPairs } from '../http/index.ts'
 
-/** Names (as sent) and values of the headers whose name begins with `prefix`, whatever the case. */
+/** What follows `prefix` in the names (in lower case) of the headers that begin with it, and their values. */
 export function prefixedHeaders(
   rawHeaders: readonly string[],
   prefix: string,
 ): { readonly rest: string; readonly value: string }[] {
   const wanted = prefix.toLowerCase()
   const found = []
-  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
-    const name = rawHeaders[index]?.toLowerCase() ?? ''
-    if (!name.startsWith(wanted)) continue
-    found.push({ rest: name.slice(prefix.length), value: rawHeaders[index + 1] ?? '' })
+  for (const [spelt, value] of headerPairs(rawHeaders)) {
+    const name = spelt.toLowerCase()
+    if (name.startsWith(wanted)) found.push({ rest: name.slice(prefix.length), value })
   }
   return found
 }

@@ -1,12 +1,7 @@
+import { foldHeaderName, headerPairs } from '../http/index.ts'
 import { impersonationPrefix } from './impersonation-headers.ts'
 import { type FrontProxyHeaders, standardFrontProxyHeaders } from './request-header.ts'
 import { withoutTokenProtocol } from './websocket-token.ts'
-
-/**
- * A header name as the most careless reader behind us would take it: CGI and its heirs see no
- * difference between `-`, `_` and `.`, nor between cases.
- */
-const folded = (name: string): string => name.toLowerCase().replaceAll(/[_.]/g, '-')
 
 /** Tells whether a header could make somebody behind us believe in an identity, in any spelling. */
 export function identityHeaderTest(
@@ -14,12 +9,14 @@ export function identityHeaderTest(
 ): (name: string) => boolean {
   const sets = [standardFrontProxyHeaders, custom]
   const names = new Set(
-    sets.flatMap((set) => [...set.username, ...set.uid, ...set.group]).map(folded),
+    sets.flatMap((set) => [...set.username, ...set.uid, ...set.group]).map(foldHeaderName),
   )
   names.add('authorization')
-  const prefixes = [...sets.flatMap((set) => set.extraPrefix), impersonationPrefix].map(folded)
+  const prefixes = [...sets.flatMap((set) => set.extraPrefix), impersonationPrefix].map(
+    foldHeaderName,
+  )
   return (name) => {
-    const plain = folded(name)
+    const plain = foldHeaderName(name)
     return names.has(plain) || prefixes.some((prefix) => plain.startsWith(prefix))
   }
 }
@@ -33,11 +30,9 @@ export function withoutIdentity(
   isIdentityHeader: (name: string) => boolean,
 ): string[] {
   const kept: string[] = []
-  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
-    const name = rawHeaders[index] ?? ''
-    const value = rawHeaders[index + 1] ?? ''
+  for (const [name, value] of headerPairs(rawHeaders)) {
     if (isIdentityHeader(name)) continue
-    if (folded(name) !== 'sec-websocket-protocol') kept.push(name, value)
+    if (foldHeaderName(name) !== 'sec-websocket-protocol') kept.push(name, value)
     else {
       const protocols = withoutTokenProtocol([value])
       if (protocols.length > 0) kept.push(name, protocols.join(', '))

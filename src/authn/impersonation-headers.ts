@@ -1,11 +1,6 @@
 import { type AuthenticationRequest, badRequest } from '../core/index.ts'
-import {
-  extraKey,
-  groupValues,
-  headerText,
-  headerValues,
-  prefixedHeaders,
-} from './header-values.ts'
+import { rawHeaderValues } from '../http/index.ts'
+import { extraKey, groupValues, headerText, prefixedHeaders } from './header-values.ts'
 
 /** What every impersonation header begins with. */
 export const impersonationPrefix = 'impersonate-'
@@ -25,7 +20,7 @@ export function wantedIdentity(request: AuthenticationRequest): WantedIdentity |
   const { rawHeaders } = request
   const username = single(rawHeaders, 'Impersonate-User')
   const uid = single(rawHeaders, 'Impersonate-Uid')
-  const groups = headerValues(rawHeaders, 'Impersonate-Group').map(text)
+  const groups = rawHeaderValues(rawHeaders, 'Impersonate-Group').map(text)
   const extra = groupValues(
     prefixedHeaders(rawHeaders, extraPrefix).map(({ rest, value }) => [
       extraKey(rest),
@@ -53,7 +48,7 @@ function asksForAnother({ headers }: AuthenticationRequest): boolean {
  * that impersonates act with its own rights, so here they are errors.
  */
 function single(rawHeaders: readonly string[], name: string): string | undefined {
-  const [value, ...others] = headerValues(rawHeaders, name)
+  const [value, ...others] = rawHeaderValues(rawHeaders, name)
   if (others.length > 0) throw badRequest(`${name} is there more than once`)
   if (value === '') throw badRequest(`${name} is empty`)
   return value === undefined ? undefined : text(value)

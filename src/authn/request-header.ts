@@ -5,14 +5,9 @@ import {
   type Authenticator,
   unauthorized,
 } from '../core/index.ts'
+import { rawHeaderValues } from '../http/index.ts'
 import type { ClientCertificateVerifier, VerifiedClientCertificate } from './client-certificate.ts'
-import {
-  extraKey,
-  groupValues,
-  headerText,
-  headerValues,
-  prefixedHeaders,
-} from './header-values.ts'
+import { extraKey, groupValues, headerText, prefixedHeaders } from './header-values.ts'
 
 /** The headers in which a front proxy says who sent a request. */
 export interface FrontProxyHeaders {
@@ -76,7 +71,7 @@ function identityFrom(
   if (username === undefined) return undefined
   const uid = single(rawHeaders, headers.uid)
   const groups = headers.group
-    .flatMap((name) => headerValues(rawHeaders, name))
+    .flatMap((name) => rawHeaderValues(rawHeaders, name))
     .filter((value) => value !== '')
   const extra = headers.extraPrefix.flatMap((prefix) => prefixedHeaders(rawHeaders, prefix))
   return {
@@ -100,7 +95,7 @@ function identityFrom(
  */
 function single(rawHeaders: readonly string[], names: readonly string[]): string | undefined {
   for (const name of names) {
-    const [value, ...others] = headerValues(rawHeaders, name).filter((each) => each !== '')
+    const [value, ...others] = rawHeaderValues(rawHeaders, name).filter((each) => each !== '')
     if (others.length > 0) throw unauthorized(`front proxy: ${name} is there more than once`)
     if (value !== undefined) return text(value)
   }

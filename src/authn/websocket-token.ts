@@ -1,5 +1,5 @@
 import { type AuthenticationRequest, unauthorized } from '../core/index.ts'
-import { headerValues } from './header-values.ts'
+import { rawHeaderValues } from '../http/index.ts'
 
 const header = 'sec-websocket-protocol'
 const tokenPrefix = 'base64url.bearer.authorization.k8s.io.'
@@ -17,7 +17,7 @@ export const withoutTokenProtocol = (values: readonly string[]): string[] =>
 /** The token that a browser, which cannot set headers, sends as a WebSocket subprotocol. */
 export function websocketToken(request: AuthenticationRequest): string | undefined {
   if (request.headers[header] === undefined || !isWebsocket(request)) return undefined
-  const protocols = protocolsOf(headerValues(request.rawHeaders, header))
+  const protocols = protocolsOf(rawHeaderValues(request.rawHeaders, header))
   const [encoded, ...others] = protocols.filter((protocol) => protocol.startsWith(tokenPrefix))
   if (encoded === undefined) return undefined
   if (others.length > 0) throw unauthorized('websocket: more than one token')

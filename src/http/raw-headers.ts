@@ -5,8 +5,11 @@
 export function rawHeaderValues(rawHeaders: readonly string[], name: string): string[] {
   const wanted = name.toLowerCase()
   const values: string[] = []
-  for (const [found, value] of headerPairs(rawHeaders)) {
-    if (found.length === wanted.length && found.toLowerCase() === wanted) values.push(value)
+  // Asked several times per request: a plain loop, and the length tells most names apart.
+  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
+    const found = rawHeaders[index] ?? ''
+    if (found.length === wanted.length && found.toLowerCase() === wanted)
+      values.push(rawHeaders[index + 1] ?? '')
   }
   return values
 }

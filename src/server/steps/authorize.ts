@@ -1,3 +1,4 @@
+import { scopeDecision } from '../../authn/index.ts'
 import type { Attributes, Decision } from '../../core/index.ts'
 import type { Exchange } from '../exchange.ts'
 import { isPending } from '../pending.ts'
@@ -23,14 +24,10 @@ function attributesOf({ authentication, info }: Exchange): Attributes {
 
 /** Acting as somebody else does not widen what the credential may be used for. */
 function refuseOutOfScope(exchange: Exchange, attributes: Attributes, parts: PipelineParts): void {
-  for (const { scope } of [
-    exchange.authentication,
-    exchange.impersonator ?? { scope: undefined },
-  ]) {
-    if (scope === undefined || scope.permits(attributes)) continue
-    const reason = `the credential may only be used for ${scope.name}`
-    enforce(exchange, attributes, { allowed: false, reason }, parts)
-  }
+  const refusal =
+    scopeDecision(exchange.authentication, attributes) ??
+    (exchange.impersonator && scopeDecision(exchange.impersonator, attributes))
+  if (refusal) enforce(exchange, attributes, refusal, parts)
 }
 
 function enforce(

@@ -12,7 +12,10 @@ function allowedMs(exchange: Exchange, maximum: number): number {
   const asked = exchange.info.query.get('timeout')
   if (asked === null || asked === '') return maximum
   const ms = parseDuration(asked)
-  if (ms === undefined) throw badRequest('invalid timeout specified in the request URL')
+  if (ms === undefined)
+    throw badRequest(
+      `invalid timeout specified in the request URL - time: invalid duration ${JSON.stringify(asked)}`,
+    )
   return ms > 0 && ms < maximum ? ms : maximum
 }
 
