@@ -20,7 +20,9 @@ export function answerFailure(exchange: Exchange, error: unknown, log: Logger): 
   response.statusCode = status.code
   response.setHeader('Content-Type', 'application/json')
   response.setHeader('Content-Length', body.length)
-  if (status.code === 403) response.setHeader('X-Content-Type-Options', 'nosniff')
+  // A name in the URL comes back in the words of those who refuse before anybody has looked at it.
+  if (status.code === 403 && !exchange.decision?.allowed)
+    response.setHeader('X-Content-Type-Options', 'nosniff')
   const retryAfter = status.details?.retryAfterSeconds
   if (retryAfter !== undefined) response.setHeader('Retry-After', String(retryAfter))
   response.end(body)

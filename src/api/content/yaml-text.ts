@@ -42,11 +42,23 @@ function checkExpansion(value: unknown, limit: number): void {
   }
 }
 
+/** The library gives up on these in its own way. */
+function checkAliases(library: YamlLibrary, { document }: YamlDocument): void {
+  if (document === undefined) return
+  library.visit(document, {
+    Alias(_key, alias) {
+      if (alias.resolve(document) === undefined)
+        throw yamlProblem(`unknown anchor '${alias.source}' referenced`)
+    },
+  })
+}
+
 /** Parses the bytes of a YAML body with one document. */
 export async function parseYaml(bytes: Uint8Array, maxDepth?: number): Promise<ParsedYaml> {
   const text = utf8Text(bytes)
   const library = await import('yaml')
   const composed = composeYaml(library, text)
+  checkAliases(library, composed)
   const value: unknown = composed.document?.toJS({ maxAliasCount: -1 }) ?? null
   checkExpansion(value, 2 * text.length + 1024)
   const duplicates = duplicateKeys(library, composed)

@@ -51,7 +51,9 @@ const decoded = (base64: string): string => Buffer.from(base64, 'base64').toStri
 function requestProblems(spec: Fields): FieldProblem[] {
   const request = textAt(spec, 'request')
   if (pemBlocks(decoded(request))[0]?.label === 'CERTIFICATE REQUEST') return []
-  return [invalidValue('spec.request', request, 'PEM block type must be CERTIFICATE REQUEST')]
+  return [
+    invalidValue('spec.request', request || null, 'PEM block type must be CERTIFICATE REQUEST'),
+  ]
 }
 
 function usageProblems(spec: Fields): FieldProblem[] {

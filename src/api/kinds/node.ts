@@ -21,6 +21,7 @@ import {
   textsAt,
 } from './fields.ts'
 import { nodeColumns } from './node-columns.ts'
+import { featureProblems, swapProblems } from './node-status-rules.ts'
 import { taintProblems } from './taints.ts'
 
 /** The older single field and the list agree; the single one counts when they differ. */
@@ -82,6 +83,7 @@ function validateUpdate(draft: KubeObject, stored: KubeObject): FieldProblem[] {
     `node updates may not change ${field} except from "" to valid`
   return [
     ...resourceProblems(draft),
+    ...featureProblems(draft),
     ...addressProblems(draft),
     ...(rangesChanged ? [forbiddenValue('spec.podCIDRs', words('podCIDR'))] : []),
     ...(provider && provider !== textAt(spec, 'providerID')
@@ -115,7 +117,13 @@ export const node = defineKind({
     dropConfig(draft)
     draft['status'] = stored['status'] ?? {}
   },
-  validate: (draft) => [...taintsOf(draft), ...resourceProblems(draft), ...podCidrProblems(draft)],
+  validate: (draft) => [
+    ...taintsOf(draft),
+    ...resourceProblems(draft),
+    ...swapProblems(draft),
+    ...featureProblems(draft),
+    ...podCidrProblems(draft),
+  ],
   validateUpdate,
   warnings: (draft) =>
     textAt(fieldsAt(draft, 'spec'), 'externalID')

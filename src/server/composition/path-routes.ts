@@ -55,6 +55,7 @@ export function createPaths(parts: PathParts): RouteHandler {
       log,
     }),
     versionRoute(version),
+    { ...versionRoute(version), path: '/version/', listed: false },
     metricsRoute(registry),
     ...routes,
   ])
