@@ -1,5 +1,5 @@
 import type { Writable } from 'node:stream'
-import type { ResourceHandler } from '../api/index.ts'
+import { firstServiceAddress, problemOfServiceRange, type ResourceHandler } from '../api/index.ts'
 import type { TokenAuthenticator } from '../authn/index.ts'
 import {
   type Clock,
@@ -17,7 +17,7 @@ import { type Gate, openGate } from './composition/gate.ts'
 import { openIdentity } from './composition/identity.ts'
 import { type LocalCluster, openCluster } from './composition/open-cluster.ts'
 import { preparePolicy, watchRevocations } from './composition/policy.ts'
-import { advertiseAddress, firstServiceAddress, urlOf } from './composition/serving-names.ts'
+import { advertiseAddress, urlOf } from './composition/serving-names.ts'
 import { openClientCa, openServing, openState, type ServerProcess } from './composition/state.ts'
 import { ensureApiService, ensureNamespaces } from './composition/system-objects.ts'
 import { problemsOfServerOptions, type ServerOptions } from './options/index.ts'
@@ -59,7 +59,10 @@ export class ApiServer implements Component {
   #serving: Serving | undefined
 
   constructor(parts: ApiServerParts) {
-    const problems = problemsOfServerOptions(parts.options)
+    const problems = [
+      ...problemsOfServerOptions(parts.options),
+      ...parts.options.serviceClusterIpRange.flatMap((cidr) => problemOfServiceRange(cidr) ?? []),
+    ]
     if (problems.length > 0) throw new WrongUsage(problems.join('\n'))
     this.#parts = parts
     this.#closers = new Closers(parts.log)
@@ -93,20 +96,15 @@ export class ApiServer implements Component {
         identity.bearer.authenticateToken(token, signal),
     })
     await ensureNamespaces(cluster.view, this.#ending.signal)
-    await preparePolicy(cluster, log, this.#closers)
+    await preparePolicy(cluster, { log, signal: this.#ending.signal }, this.#closers)
     const revocations = await watchRevocations(cluster.view, { clock, log }, this.#closers)
     const serviceAddress = firstServiceAddress(serviceCidr)
     const certificate = await openServing(options, pki, serviceAddress, { clock, log })
     this.#closers.add('serving certificate', () => certificate.close())
-    const gate = await openGate({
-      ...this.#parts,
-      directory,
-      identity,
-      cluster,
-      revocations,
-      certificate,
-    })
-    this.#closers.add('gate', (deadline) => gate.close(deadline))
+    const gate = await openGate(
+      { ...this.#parts, directory, identity, cluster, revocations, certificate },
+      this.#closers,
+    )
     await this.#announce(cluster, gate, { pki, serviceAddress, path: directory.adminKubeconfig })
   }
 

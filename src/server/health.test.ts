@@ -105,5 +105,5 @@ test('failure and recovery are logged when they happen, not with every probe', a
   broken = false
   await ask('/readyz')
   await ask('/readyz')
-  expect(said).toEqual(['readyz check failed', 'readyz check passed again'])
+  expect(said).toEqual(['health check failed', 'health check passed again'])
 })

@@ -67,8 +67,9 @@ function allOf(name: string, checks: readonly HealthCheck[], options: HealthOpti
     if (failedNames !== lastFailed) {
       lastFailed = failedNames
       const reasons = failed.map(({ name: check, error }) => ({ check, reason: reasonOf(error) }))
-      if (failed.length > 0) options.log.warn({ failed: reasons }, `${name} check failed`)
-      else options.log.info({}, `${name} check passed again`)
+      if (failed.length > 0)
+        options.log.warn({ path: `/${name}`, failed: reasons }, 'health check failed')
+      else options.log.info({ path: `/${name}` }, 'health check passed again')
     }
     const lines = outcomes.map(lineOf).join('') + warningOf(excluded, checks)
     if (failed.length > 0) sendUnwell(response, `${lines}${name} check failed`)

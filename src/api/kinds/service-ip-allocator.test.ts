@@ -1,5 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { createIpAllocator } from './service-ip-allocator.ts'
+import {
+  createIpAllocator,
+  firstServiceAddress,
+  problemOfServiceRange,
+} from './service-ip-allocator.ts'
 
 const lowest = () => 0n
 
@@ -75,6 +79,17 @@ describe('a range of service addresses [GND-R48]', () => {
     '%s is no range to allocate from',
     (cidr) => {
       expect(() => createIpAllocator(cidr)).toThrow(TypeError)
+      expect(problemOfServiceRange(cidr)).toContain(cidr)
     },
   )
+
+  test.each([
+    ['10.96.0.0/12', '10.96.0.1'],
+    ['10.0.3.252/30', '10.0.3.253'],
+    ['fd00::/108', 'fd00::1'],
+    ['fd00:0:0:0:0:0:1:0/112', 'fd00::1:1'],
+  ])('of %s the API itself has %s', (cidr, address) => {
+    expect(problemOfServiceRange(cidr)).toBeUndefined()
+    expect(firstServiceAddress(cidr)).toBe(address)
+  })
 })

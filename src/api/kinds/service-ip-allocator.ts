@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { formatCidr, parseCidr } from '../validation/cidr.ts'
+import { type Cidr, cidrProblems, formatCidr, parseCidr } from '../validation/cidr.ts'
 import { bitsOf, formatIp, parseIp } from '../validation/ip.ts'
 
 /** Hands out the addresses of one range, each once. */
@@ -29,28 +29,57 @@ function lowBandOf(size: bigint): bigint {
   return sixteenth < 16n ? 16n : sixteenth > 256n ? 256n : sixteenth
 }
 
+/** A range and the first and last address in it that may be used. */
+interface UsableRange extends Cidr {
+  readonly first: bigint
+  readonly last: bigint
+}
+
+/** A string says why the range cannot be used. */
+function usableRange(cidr: string): UsableRange | string {
+  const range = parseCidr(cidr)
+  if (!range) return `${cidr} is no range of addresses: ${cidrProblems(cidr).join(', ')}`
+  const size = 1n << BigInt(bitsOf(range.family) - range.prefix)
+  // The network's own address and, for IPv4, its broadcast address are nobody's.
+  const unusable = range.family === 4 ? 2n : 1n
+  if (size <= unusable + 1n) return `${cidr} has no address to give away`
+  return { ...range, first: range.base + 1n, last: range.base + size - unusable }
+}
+
+function requireUsable(cidr: string): UsableRange {
+  const range = usableRange(cidr)
+  if (typeof range === 'string') throw new TypeError(range)
+  return range
+}
+
+/** Why Services cannot get addresses from a range; `undefined` when they can. */
+export function problemOfServiceRange(cidr: string): string | undefined {
+  const range = usableRange(cidr)
+  return typeof range === 'string' ? range : undefined
+}
+
+/** The first address of a service range, which is that of the API itself. */
+export function firstServiceAddress(cidr: string): string {
+  const { family, first } = requireUsable(cidr)
+  return formatIp({ family, value: first })
+}
+
 class RangeAllocator implements IpAllocator {
   readonly cidr: string
   readonly family: 'IPv4' | 'IPv6'
   readonly #bits: 4 | 6
-  /** First and last address that may be used. */
   readonly #first: bigint
   readonly #last: bigint
   readonly #random: RandomBelow
   readonly #taken = new Set<bigint>()
 
   constructor(cidr: string, random: RandomBelow) {
-    const range = parseCidr(cidr)
-    if (!range) throw new TypeError(`${cidr} is no range of addresses`)
-    const size = 1n << BigInt(bitsOf(range.family) - range.prefix)
-    // The network's own address and, for IPv4, its broadcast address are nobody's.
-    const unusable = range.family === 4 ? 2n : 1n
-    if (size <= unusable + 1n) throw new TypeError(`${cidr} has no address to give away`)
+    const range = requireUsable(cidr)
     this.cidr = formatCidr(range)
     this.#bits = range.family
     this.family = range.family === 4 ? 'IPv4' : 'IPv6'
-    this.#first = range.base + 1n
-    this.#last = range.base + size - unusable
+    this.#first = range.first
+    this.#last = range.last
     this.#random = random
   }
 

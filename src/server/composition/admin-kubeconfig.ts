@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { type Clock, readFileIfPresent, wellKnown } from '../../core/index.ts'
 import { makeKubeconfig, parseKubeconfig, writeKubeconfig } from '../../kubeconfig/index.ts'
-import { type Pki, privateKeyPem } from '../../pki/index.ts'
+import { isDueForRenewal, type Pki, privateKeyPem } from '../../pki/index.ts'
 
 /** Name of the cluster in the kubeconfigs that we write. */
 export const clusterName = 'sallyport'
@@ -20,13 +20,11 @@ async function isGood(
   const pem = config.users.get(adminName)?.clientCertificateData
   if (!cluster || pem === undefined) return false
   const certificate = new X509Certificate(pem)
-  const issued = Date.parse(certificate.validFrom)
-  const renewAt = issued + (Date.parse(certificate.validTo) - issued) * (2 / 3)
   const ca = new X509Certificate(wanted.caPem)
   return (
     cluster.server === wanted.url &&
     cluster.certificateAuthorityData?.trim() === wanted.caPem.trim() &&
-    wanted.now < renewAt &&
+    !isDueForRenewal(certificate, wanted.now) &&
     certificate.verify(ca.publicKey)
   )
 }
@@ -39,6 +37,7 @@ export async function ensureAdminKubeconfig(
   clock: Clock,
 ): Promise<void> {
   const { bundlePem: caPem } = pki.clusterCa
+  // One that cannot be read or understood is no good either, and is replaced.
   const good = await isGood(path, { url, caPem, now: clock.now() }).catch(() => false)
   if (good) return
   const issued = await pki.issueClient({

@@ -13,6 +13,9 @@ import {
 import { RoleAggregation } from '../../authz/index.ts'
 import { aborted, type Clock, type ClusterView, type Logger } from '../../core/index.ts'
 
+/** A last write of theirs may still be under way. */
+const stopWithinMs = 1_000
+
 /** What the controllers work with. */
 export interface ControllerParts {
   readonly view: ClusterView
@@ -48,6 +51,6 @@ export async function runControllers(parts: ControllerParts, signal: AbortSignal
   )
   await aggregation.start()
   await aborted(signal)
-  await aggregation.stop(AbortSignal.timeout(1_000))
+  await aggregation.stop(AbortSignal.timeout(stopWithinMs))
   await Promise.all(running)
 }

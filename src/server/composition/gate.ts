@@ -25,6 +25,7 @@ import {
   addServerMetrics,
   type ProcessStats,
 } from '../server-metrics.ts'
+import type { Closers } from './closers.ts'
 import type { DataDirectory } from './data-directory.ts'
 import type { Identity } from './identity.ts'
 import { localBackend } from './local-backend.ts'
@@ -53,15 +54,20 @@ export interface Gate {
   readonly port: number
   /** From now on `/readyz` says yes. */
   ready(): void
-  close(deadline: AbortSignal): Promise<void>
 }
+
+const mebibyte = 2 ** 20
+/** Room for the rendered lists of several thousand objects. */
+const listCacheBytes = 64 * mebibyte
+/** How long to wait for requests to be recorded after their connections have been cut. */
+const lastWordsMs = 1_000
 
 async function openAudit(parts: GateParts): Promise<AuditSink> {
   const { options, directory, clock, log, process } = parts
   if (options.auditLogPath === '-') return auditToStream(process.stdout)
   return openAuditLog({
     path: options.auditLogPath ?? directory.auditLog,
-    maxBytes: options.auditLogMaxsize * 1024 * 1024,
+    maxBytes: options.auditLogMaxsize * mebibyte,
     maxBackups: options.auditLogMaxbackup,
     clock,
     log,
@@ -80,7 +86,7 @@ function resourceApi(parts: GateParts): ResourceApi {
         signal,
       }),
     watchLimits: { ...defaultWatchLimits, minTimeoutMs: options.minRequestTimeout * 1000 },
-    listCacheBytes: 64 * 1024 * 1024,
+    listCacheBytes,
     extensions,
   })
 }
@@ -146,7 +152,7 @@ function tlsServer(
 }
 
 /** Puts limits, identity, rights, audit and routes together and opens the port. */
-export async function openGate(parts: GateParts): Promise<Gate> {
+export async function openGate(parts: GateParts, closers: Closers): Promise<Gate> {
   const { options, clock, log, process } = parts
   const registry = new MetricsRegistry()
   const fairness = new Fairness({
@@ -155,6 +161,7 @@ export async function openGate(parts: GateParts): Promise<Gate> {
     mutating: options.maxMutatingRequestsInflight,
   })
   const auditSink = await openAudit(parts)
+  closers.add('audit log', () => auditSink.close())
   const audit = new AuditRecorder({ sink: auditSink, clock })
   const metrics = new RequestMetrics(registry, { clock, isServed })
   const draining = new AbortController()
@@ -169,24 +176,22 @@ export async function openGate(parts: GateParts): Promise<Gate> {
   })
   addProcessMetrics(registry, process.stats)
   addServerMetrics(registry, { fairness, pipeline, audit, auditSink, connections })
-  const stopLoopMetrics = addEventLoopMetrics(registry)
+  closers.add('event loop metrics', addEventLoopMetrics(registry))
   const server = tlsServer(parts, pipeline, connections)
   const addresses = options.bindAddress.map((host) => ({ host, optional: host.includes(':') }))
   port = await server.listen(addresses, options.securePort)
+  closers.add('port', async (deadline) => {
+    draining.abort()
+    await pause(options.shutdownDelayDuration, deadline)
+    const drained = pipeline.drain()
+    await server.stop(deadline)
+    await Promise.race([drained, pause(lastWordsMs, deadline)])
+    log.info({}, 'stopped serving')
+  })
   return {
     port,
     ready: () => {
       readiness.ready = true
-    },
-    async close(deadline) {
-      draining.abort()
-      await pause(options.shutdownDelayDuration, deadline)
-      const drained = pipeline.drain()
-      await server.stop(deadline)
-      await Promise.race([drained, pause(1_000, deadline)])
-      stopLoopMetrics()
-      await auditSink.close()
-      log.info({}, 'stopped serving')
     },
   }
 }

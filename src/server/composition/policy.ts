@@ -7,13 +7,12 @@ import type { LocalCluster } from './open-cluster.ts'
 /** Brings in Kubernetes' default roles and starts to follow all roles and bindings. */
 export async function preparePolicy(
   { view, rbac }: LocalCluster,
-  log: Logger,
+  parts: { readonly log: Logger; readonly signal: AbortSignal },
   closers: Closers,
 ): Promise<void> {
-  const stop = new AbortController()
-  await reconcileDefaultPolicy({ view, log }, stop.signal)
-  await rbac.start()
+  await reconcileDefaultPolicy({ view, log: parts.log }, parts.signal)
   closers.add('rbac', (deadline) => rbac.stop(deadline))
+  await rbac.start()
 }
 
 /** Starts to follow the list of revoked users and credentials. */
@@ -23,7 +22,7 @@ export async function watchRevocations(
   closers: Closers,
 ): Promise<Revocations> {
   const revocations = new Revocations({ view, sight: 'always', ...parts })
-  await revocations.start()
   closers.add('revocations', (deadline) => revocations.stop(deadline))
+  await revocations.start()
   return revocations
 }

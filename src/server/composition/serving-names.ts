@@ -53,12 +53,3 @@ export const urlOf = (host: string, port: number): string => `https://${hostAndP
 /** `host:port`, with IPv6 in brackets. */
 export const hostAndPort = (host: string, port: number): string =>
   `${isIP(host) === 6 ? `[${host}]` : host}:${port}`
-
-/** The first address of the service range, which is that of the API itself. */
-export function firstServiceAddress(cidr: string): string {
-  const [network = ''] = cidr.split('/')
-  if (isIP(network) === 6) return network.endsWith('::') ? `${network}1` : network
-  const parts = network.split('.').map(Number)
-  const last = parts.pop() ?? 0
-  return [...parts, last + 1].join('.')
-}

@@ -38,10 +38,20 @@ export async function openState(
   closers.add('lock', () => lock.release())
   const [pki, store] = await Promise.all([
     openPki(directory.pki, { clock, log }),
-    openEmbeddedStore({ directory: directory.store, clock, log }),
+    openStore(directory.store, { clock, log }, closers),
   ])
-  closers.add('store', () => store.close())
   return { directory, pki, store }
+}
+
+/** To be closed as soon as it is open, whatever else fails to open beside it. */
+async function openStore(
+  directory: string,
+  parts: { readonly clock: Clock; readonly log: Logger },
+  closers: Closers,
+): Promise<Store> {
+  const store = await openEmbeddedStore({ directory, ...parts })
+  closers.add('store', () => store.close())
+  return store
 }
 
 /** The certificate that the server shows: from the files given, or from its own PKI. */

@@ -1,4 +1,10 @@
-import { type ClusterView, hasReason, type Kind, type KubeObject } from '../../core/index.ts'
+import {
+  type ClusterView,
+  hasReason,
+  isRecord,
+  type Kind,
+  type KubeObject,
+} from '../../core/index.ts'
 
 const core = (kind: string, resource: string, namespaced: boolean): Kind => ({
   group: '',
@@ -31,6 +37,10 @@ export interface ApiLocation {
 
 const kubernetes = { name: 'kubernetes', namespace: 'default' }
 
+const servicePorts = (port: number) => [
+  { name: 'https', protocol: 'TCP', port: 443, targetPort: port },
+]
+
 function serviceOf({ serviceAddress, port }: ApiLocation): KubeObject {
   return {
     kind: 'Service',
@@ -40,7 +50,7 @@ function serviceOf({ serviceAddress, port }: ApiLocation): KubeObject {
       type: 'ClusterIP',
       clusterIP: serviceAddress,
       clusterIPs: [serviceAddress],
-      ports: [{ name: 'https', protocol: 'TCP', port: 443, targetPort: port }],
+      ports: servicePorts(port),
     },
   }
 }
@@ -103,17 +113,17 @@ async function ensure(
   await view.write('update', merged, {}, signal)
 }
 
+/** Of a Service that is there only the ports are changed: its address stays as it is. */
 async function ensureService(
   view: ClusterView,
   location: ApiLocation,
   signal: AbortSignal,
 ): Promise<void> {
-  const wanted = serviceOf(location)
-  const present = await createIfAbsent(view, serviceKind, wanted, signal)
+  const present = await createIfAbsent(view, serviceKind, serviceOf(location), signal)
   if (!present) return
-  const spec = present['spec'] as Record<string, unknown>
-  const { ports } = wanted['spec'] as Record<string, unknown>
-  await view.write('update', { ...present, spec: { ...spec, ports } }, {}, signal)
+  const stored = isRecord(present['spec']) ? present['spec'] : {}
+  const spec = { ...stored, ports: servicePorts(location.port) }
+  await view.write('update', { ...present, spec }, {}, signal)
 }
 
 /** Makes the namespaces that every cluster has. */
