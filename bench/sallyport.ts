@@ -17,19 +17,22 @@ export interface Sallyport extends Child {
 /** The command of the build that this file is part of. */
 export const command = fileURLToPath(new URL('../src/cli/main.js', import.meta.url))
 
+/** What `sallyport up` is started with; its state and its token file are in `directory`. */
+export function upArguments(directory: string, port: number): string[] {
+  const flags = ['--data-dir', join(directory, 'data'), '--secure-port', String(port)]
+  const tokens = join(directory, 'tokens.csv')
+  return [command, 'up', ...flags, '--token-auth-file', tokens, '--output', 'json']
+}
+
 /** Starts `sallyport up` and waits until it serves. */
 export async function startSallyport(directory: string, port = 0): Promise<Sallyport> {
-  const tokens = join(directory, 'tokens.csv')
-  await writeFile(tokens, tokenFile, { mode: 0o600 })
-  const dataDirectory = join(directory, 'data')
-  const flags = ['--data-dir', dataDirectory, '--secure-port', String(port)]
-  const output = ['--token-auth-file', tokens, '--output', 'json']
-  const child = await startChild(process.execPath, [command, 'up', ...flags, ...output])
+  await writeFile(join(directory, 'tokens.csv'), tokenFile, { mode: 0o600 })
+  const child = await startChild(process.execPath, upArguments(directory, port))
   const said: unknown = JSON.parse(child.firstLine)
   if (!(said instanceof Object && 'server' in said && typeof said.server === 'string')) {
     throw new Error(`sallyport up said ${child.firstLine}`)
   }
-  const caPem = await readFile(join(dataDirectory, 'pki', 'ca.crt'), 'utf8')
+  const caPem = await readFile(join(directory, 'data', 'pki', 'ca.crt'), 'utf8')
   const kubeconfig = join(directory, 'kubeconfig')
   await writeFile(kubeconfig, tokenKubeconfig(said.server, caPem), { mode: 0o600 })
   return { ...child, server: said.server, kubeconfig, caPem }

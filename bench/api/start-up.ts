@@ -3,8 +3,9 @@ import { once } from 'node:events'
 import { get } from 'node:https'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { freePort } from '../free-port.ts'
 import { root } from '../root.ts'
-import { type Contestant, freePort, startPeer } from './contestant.ts'
+import { startPeer } from './contestant.ts'
 import { type Figure, figureOf } from './figure.ts'
 
 const pollMs = 5
@@ -48,7 +49,7 @@ async function timeNpmStart(dataDirectory: string): Promise<number> {
 }
 
 async function timePeerStart(directory: string): Promise<number> {
-  const peer: Contestant = await startPeer(directory)
+  const peer = await startPeer(directory)
   await peer.stop()
   return peer.readyMs ?? Number.NaN
 }
