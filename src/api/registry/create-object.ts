@@ -1,36 +1,27 @@
-import { randomInt } from 'node:crypto'
 import {
-  ApiError,
   alreadyExists,
   badRequest,
+  hasReason,
   invalid,
   type KubeObject,
   kubeTime,
   type UserInfo,
+  type WriteAttempt,
 } from '../../core/index.ts'
-import { KeyExists, type StoredRecord } from '../../storage/index.ts'
+import { KeyExists } from '../../storage/index.ts'
 import type { KindDefinition } from '../kinds/kind-definition.ts'
 import { toCause, validateCreate } from '../validation/index.ts'
+import { admit } from './admit.ts'
 import { assignBeforeStore } from './assign-before-store.ts'
+import { generatedName } from './generated-name.ts'
 import { storeKey } from './keys.ts'
 import { requireLivingNamespace } from './namespace-lifecycle.ts'
 import { encodeObject } from './object-bytes.ts'
-import type { RegistryContext, WriteOptions } from './registry-context.ts'
+import type { RegistryContext, WriteOptions, WriteResult } from './registry-context.ts'
+import { dropUnkept } from './unkept-metadata.ts'
 
-// The alphabet that Kubernetes uses for generated names: no vowels, no look-alikes.
-const suffixAlphabet = 'bcdfghjklmnpqrstvwxz2456789'
-const suffixLength = 5
-const maxGeneratedBase = 63 - suffixLength
+/** How many names are tried for an object that leaves its name to us. */
 const generateAttempts = 8
-
-function generatedName(base: string): string {
-  let name = base.slice(0, maxGeneratedBase)
-  for (let i = 0; i < suffixLength; i++) name += suffixAlphabet[randomInt(suffixAlphabet.length)]
-  return name
-}
-
-/** Who creates, and for how long they wait. */
-type CreateOptions = WriteOptions & { readonly signal: AbortSignal }
 
 /** Gives a new object what the server decides, and refuses what is wrong with it. */
 function prepareDraft(
@@ -44,8 +35,7 @@ function prepareDraft(
   definition.prepareCreate(draft, { user: options.user, clock: context.clock })
   delete metadata.deletionTimestamp
   delete metadata.deletionGracePeriodSeconds
-  delete (metadata as { managedFields?: unknown }).managedFields
-  delete (metadata as { selfLink?: unknown }).selfLink
+  dropUnkept(metadata)
   metadata.uid = context.newUid()
   metadata.creationTimestamp = kubeTime(context.clock.now())
   if (definition.hasGeneration) metadata.generation = 1
@@ -54,12 +44,6 @@ function prepareDraft(
   if (metadata.resourceVersion && metadata.resourceVersion !== '0')
     throw badRequest('resourceVersion should not be set on objects to be created')
   delete metadata.resourceVersion
-}
-
-/** A created object: its record, or for a dry run the object that would have been stored. */
-export interface WriteResult {
-  readonly object: KubeObject
-  readonly record?: StoredRecord
 }
 
 async function storeNew(
@@ -83,28 +67,19 @@ async function storeNew(
   }
 }
 
-async function admit(
-  context: RegistryContext,
-  definition: KindDefinition,
+const attemptOf = (
+  { kind }: KindDefinition,
   draft: KubeObject,
-  options: CreateOptions,
-): Promise<void> {
-  for (const admission of context.admissions) {
-    await admission(
-      {
-        user: options.user,
-        operation: 'create',
-        kind: definition.kind,
-        subresource: '',
-        namespace: draft.metadata.namespace ?? '',
-        name: draft.metadata.name,
-        object: draft,
-        dryRun: options.dryRun,
-      },
-      options.signal,
-    )
-  }
-}
+  who: Pick<WriteAttempt, 'user' | 'dryRun'>,
+): WriteAttempt => ({
+  ...who,
+  operation: 'create',
+  kind,
+  subresource: '',
+  namespace: draft.metadata.namespace ?? '',
+  name: draft.metadata.name,
+  object: draft,
+})
 
 /** Stores under the name given or, where that was left to us, under another one if it is taken. */
 async function storeUnderFreeName(
@@ -117,7 +92,7 @@ async function storeUnderFreeName(
     try {
       return await storeNew(context, definition, draft)
     } catch (error) {
-      const taken = error instanceof ApiError && error.reason === 'AlreadyExists'
+      const taken = hasReason(error, 'AlreadyExists')
       if (!options.generateFrom || !taken || attempt === generateAttempts) throw error
       draft.metadata.name = generatedName(options.generateFrom)
       // What follows from the name must follow from the new one.
@@ -131,18 +106,18 @@ export async function createObject(
   context: RegistryContext,
   definition: KindDefinition,
   draft: KubeObject,
-  options: CreateOptions,
+  options: WriteOptions,
 ): Promise<WriteResult> {
   const { metadata } = draft
+  const { user, dryRun, signal } = options
   const generateFrom = metadata.name ? '' : (metadata.generateName ?? '')
   if (generateFrom) metadata.name = generatedName(generateFrom)
   requireLivingNamespace(context, definition, draft)
   prepareDraft(context, definition, draft, options)
-  await admit(context, definition, draft, options)
+  await admit(context, attemptOf(definition, draft, { user, dryRun }), signal)
   // Once more: an admission may have taken its time, and the namespace has gone meanwhile.
   requireLivingNamespace(context, definition, draft)
-  if (!options.dryRun)
-    return storeUnderFreeName(context, definition, draft, { user: options.user, generateFrom })
+  if (!dryRun) return storeUnderFreeName(context, definition, draft, { user, generateFrom })
   if (context.store.get(storeKey(definition.kind, metadata)))
     throw alreadyExists(definition.kind, metadata.name)
   assignBeforeStore(context, definition.kind, draft, undefined).undo()

@@ -7,21 +7,20 @@ import {
   type Preconditions,
 } from '../../core/index.ts'
 import { RecordDamaged, RevisionMismatch, type StoredRecord } from '../../storage/index.ts'
+import { fieldsAt } from '../kinds/fields.ts'
 import type { KindDefinition } from '../kinds/kind-definition.ts'
+import { admit } from './admit.ts'
 import { readEvenDamaged, remainsOf } from './damaged-record.ts'
-import { namespaceKind, requireDeletableNamespace } from './namespace-lifecycle.ts'
+import { finalizersFor, isHeld, type PropagationPolicy } from './finalizers.ts'
+import { isNamespaceKind, requireDeletableNamespace } from './namespace-lifecycle.ts'
 import { decodeObject, encodeObject } from './object-bytes.ts'
 import type { RegistryContext, WriteOptions } from './registry-context.ts'
-
-/** What becomes of an object's dependents. */
-export type PropagationPolicy = 'Orphan' | 'Background' | 'Foreground'
 
 /** A request to delete one object. */
 export interface Deletion extends WriteOptions {
   readonly key: Key
   readonly preconditions?: Preconditions
   readonly propagationPolicy?: PropagationPolicy
-  readonly signal: AbortSignal
 }
 
 /** `gone` objects are removed; others wait for their finalizers. */
@@ -30,8 +29,6 @@ export interface DeletionResult {
   readonly object: KubeObject
 }
 
-const finalizerOf = { Orphan: 'orphan', Foreground: 'foregroundDeletion' } as const
-
 /** Kubernetes words this by the kind, except for namespaces, which have a registry of their own. */
 function checkPreconditions(
   { kind }: KindDefinition,
@@ -39,7 +36,7 @@ function checkPreconditions(
   wanted: Preconditions = {},
 ): void {
   const { name, uid, resourceVersion } = stored.metadata
-  const isNamespace = kind.resource === namespaceKind.resource
+  const isNamespace = isNamespaceKind(kind)
   const shown = isNamespace ? kind : { group: kind.group, resource: kind.kind }
   if (wanted.uid !== undefined && wanted.uid !== uid)
     throw conflict(
@@ -59,32 +56,18 @@ function checkPreconditions(
     )
 }
 
-function finalizersFor(stored: KubeObject, policy: PropagationPolicy | undefined): string[] {
-  const present = stored.metadata.finalizers ?? []
-  if (policy === undefined) return present
-  const others = present.filter((name) => name !== 'orphan' && name !== 'foregroundDeletion')
-  return policy === 'Background' ? others : [...others, finalizerOf[policy]]
-}
-
-function waitsForSomething(definition: KindDefinition, draft: KubeObject): boolean {
-  if (draft.metadata.finalizers?.length) return true
-  if (definition.kind.resource !== namespaceKind.resource) return false
-  return Boolean((draft['spec'] as { finalizers?: unknown[] } | undefined)?.finalizers?.length)
-}
-
 function markDeleted(
   context: RegistryContext,
   definition: KindDefinition,
   draft: KubeObject,
 ): void {
-  if (draft.metadata.deletionTimestamp) return
-  draft.metadata.deletionTimestamp = kubeTime(context.clock.now())
-  if (definition.kind.resource !== namespaceKind.resource)
-    draft.metadata.deletionGracePeriodSeconds = 0
-  if (definition.hasGeneration && draft.metadata.generation !== undefined)
-    draft.metadata.generation += 1
-  if (definition.kind.resource === namespaceKind.resource)
-    draft['status'] = { ...(draft['status'] as object | undefined), phase: 'Terminating' }
+  const { metadata } = draft
+  if (metadata.deletionTimestamp) return
+  metadata.deletionTimestamp = kubeTime(context.clock.now())
+  if (definition.hasGeneration && metadata.generation !== undefined) metadata.generation += 1
+  if (isNamespaceKind(definition.kind))
+    draft['status'] = { ...fieldsAt(draft, 'status'), phase: 'Terminating' }
+  else metadata.deletionGracePeriodSeconds = 0
 }
 
 /** Removes a record for good and tells the hooks; returns the revision of the deletion. */
@@ -101,7 +84,7 @@ export async function removeRecord(
   return revision
 }
 
-async function admit(
+async function admitDeletion(
   context: RegistryContext,
   { kind }: KindDefinition,
   deletion: Deletion,
@@ -110,8 +93,7 @@ async function admit(
   const { user, key, dryRun, signal } = deletion
   const { name, namespace = '' } = key
   const about = { user, kind, subresource: '', namespace, name, dryRun }
-  for (const admission of context.admissions)
-    await admission({ ...about, operation: 'delete', oldObject: stored }, signal)
+  await admit(context, { ...about, operation: 'delete', oldObject: stored }, signal)
 }
 
 /** The object as its deletion leaves it: marked if it has to wait, without the finalizers of other policies. */
@@ -125,7 +107,7 @@ function draftOf(
   const finalizers = finalizersFor(draft, deletion.propagationPolicy)
   if (finalizers.length > 0) draft.metadata.finalizers = finalizers
   else delete draft.metadata.finalizers
-  const waits = waitsForSomething(definition, draft)
+  const waits = isHeld(definition.kind, draft)
   if (waits || definition.marksDeleted) markDeleted(context, definition, draft)
   return { draft, waits }
 }
@@ -138,7 +120,7 @@ async function attemptDeletion(
 ): Promise<DeletionResult> {
   const stored = decodeObject(definition.kind, record)
   checkPreconditions(definition, stored, deletion.preconditions)
-  await admit(context, definition, deletion, stored)
+  await admitDeletion(context, definition, deletion, stored)
   const { draft, waits } = draftOf(context, definition, deletion, record)
   if (deletion.dryRun) return { gone: !waits, object: draft }
   if (!waits) {
@@ -162,7 +144,7 @@ async function deleteDamaged(
   damage: RecordDamaged,
 ): Promise<DeletionResult> {
   const object = remainsOf(definition, deletion.key)
-  await admit(context, definition, deletion, object)
+  await admitDeletion(context, definition, deletion, object)
   if (!deletion.dryRun) await context.store.delete(damage.key, damage.revision)
   return { gone: true, object }
 }

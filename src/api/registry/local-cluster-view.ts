@@ -20,9 +20,10 @@ import { deleteObject } from './delete-object.ts'
 import { storeKey } from './keys.ts'
 import { listObjects } from './list-objects.ts'
 import { decodeObject } from './object-bytes.ts'
+import { requireSameUid } from './prepare-update.ts'
 import type { RegistryContext } from './registry-context.ts'
 import { parseResourceVersion } from './resource-version.ts'
-import { requireSameUid, updateObject } from './update-object.ts'
+import { updateObject } from './update-object.ts'
 import { changeOf, watchObjects } from './watch-objects.ts'
 
 /** Answers a review on behalf of the cluster itself. */

@@ -13,6 +13,10 @@ export const namespaceKind: Kind = {
   namespaced: false,
 }
 
+/** True for Namespaces themselves. */
+export const isNamespaceKind = ({ group, resource }: Kind): boolean =>
+  group === namespaceKind.group && resource === namespaceKind.resource
+
 const undeletable = new Set(['default', 'kube-system', 'kube-public'])
 
 /** Refuses new content for a namespace that does not exist or is on its way out. */
@@ -46,6 +50,6 @@ export function requireLivingNamespace(
 
 /** Refuses to delete the namespaces that the cluster itself lives in. */
 export function requireDeletableNamespace(kind: Kind, name: string): void {
-  if (kind.resource === 'namespaces' && kind.group === '' && undeletable.has(name))
+  if (isNamespaceKind(kind) && undeletable.has(name))
     throw forbidden(kind, name, 'this namespace may not be deleted')
 }

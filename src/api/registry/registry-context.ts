@@ -1,5 +1,5 @@
 import type { Admission, Clock, Kind, KubeObject, UserInfo } from '../../core/index.ts'
-import type { Store } from '../../storage/index.ts'
+import type { Store, StoredRecord } from '../../storage/index.ts'
 import type { Allowances, KindDefinition } from '../kinds/kind-definition.ts'
 
 /** Server-side effects of one kind that need more than the object itself, such as address allocation. */
@@ -22,10 +22,17 @@ export interface RegistryContext {
   readonly newUid: () => string
 }
 
-/** Who writes, and whether it is meant. */
+/** Who writes, whether it is meant, and for how long they wait. */
 export interface WriteOptions {
   readonly user: UserInfo
   readonly dryRun: boolean
+  readonly signal: AbortSignal
   /** What this writer may write and others may not. */
   readonly allowances?: Allowances
+}
+
+/** An object as a write has left it, and its record if there is one: not after a dry run, nor when it is gone. */
+export interface WriteResult {
+  readonly object: KubeObject
+  readonly record?: StoredRecord
 }

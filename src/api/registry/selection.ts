@@ -14,10 +14,10 @@ import { decodeObject } from './object-bytes.ts'
 /** Tells of a stored record whether a request's selectors mean it. */
 export interface Selection {
   readonly isEverything: boolean
-  /** The only name that can match, if the selectors pin one. */
-  readonly pinnedName: string | undefined
   matches(record: StoredRecord): boolean
 }
+
+const everything: Selection = { isEverything: true, matches: () => true }
 
 const noLabels: Labels = Object.freeze({})
 // Labels are asked for again and again by lists and watches; the rest of the object is not kept.
@@ -33,14 +33,11 @@ function labelsOf(kind: Kind, record: StoredRecord): Labels {
   return labels
 }
 
-const everything: Selection = { isEverything: true, pinnedName: undefined, matches: () => true }
-
 function combine(kind: Kind, labels: LabelSelector, fields: FieldSelector): Selection {
   const { pinnedName, pinnedNamespace } = fields
   const onlyNames = /^metadata\.name(space)?=[^,]*$/.test(fields.canonical)
   return {
     isEverything: false,
-    pinnedName,
     matches(record) {
       const key = keyOf(kind, record.key)
       if (pinnedName !== undefined && key.name !== pinnedName) return false

@@ -1,4 +1,5 @@
 import { invalid, type KubeObject } from '../../core/index.ts'
+import { fieldsAt, textsAt } from '../kinds/fields.ts'
 import { service } from '../kinds/service.ts'
 import { ServiceIps } from '../kinds/service-ips.ts'
 import { toCause } from '../validation/index.ts'
@@ -29,7 +30,6 @@ export class ServiceAddresses implements WriteHook {
   }
 
   afterDelete(last: KubeObject): void {
-    const spec = last['spec'] as { readonly clusterIPs?: readonly string[] } | undefined
-    this.#ips.release(spec?.clusterIPs ?? [])
+    this.#ips.release(textsAt(fieldsAt(last, 'spec'), 'clusterIPs'))
   }
 }

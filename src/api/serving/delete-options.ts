@@ -1,5 +1,5 @@
 import { isRecord, type Preconditions } from '../../core/index.ts'
-import type { PropagationPolicy } from '../registry/delete-object.ts'
+import type { PropagationPolicy } from '../registry/finalizers.ts'
 import { type FieldProblem, invalidValue, notSupported } from '../validation/index.ts'
 import { type ApiCall, integerParameter, isTrue } from './api-call.ts'
 import { decodeDeleteOptions } from './decode-sent.ts'
