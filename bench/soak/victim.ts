@@ -3,6 +3,9 @@ import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Sallyport, startSallyport, upArguments } from '../sallyport.ts'
 
+/** Starts that take longer are worth a look at what the server said. */
+const slowMs = 5_000
+
 /** A server that is killed again and again, always on the same port and data. */
 export class Victim {
   readonly #directory: string
@@ -19,7 +22,9 @@ export class Victim {
   async start(): Promise<Sallyport> {
     const began = performance.now()
     this.#running = await startSallyport(this.#directory, this.#port)
-    this.startMs.push(performance.now() - began)
+    const ms = performance.now() - began
+    this.startMs.push(ms)
+    if (ms > slowMs) console.log(`a slow start, ${ms.toFixed(0)} ms:\n${this.#running.stderr()}`)
     return this.#running
   }
 
