@@ -2,20 +2,29 @@ import { readFile } from 'node:fs/promises'
 import { CommandFailed, SallyportError, WrongUsage } from '../core/index.ts'
 import type { Command } from './command.ts'
 import { closestCommand, commandGroups, matchCommand, overview } from './command-tree.ts'
+import { FailedWithResult } from './failed-with-result.ts'
 import type { Io } from './io.ts'
 import { asksForHelp, helpText, parseOptions } from './options/index.ts'
 
 /** What the process exits with: done, failed, called wrongly. */
 export type ExitCode = 0 | 1 | 2
 
-const wantsJson = (argv: readonly string[]): boolean =>
-  argv.includes('--output=json') || argv[argv.indexOf('--output') + 1] === 'json'
+/** Whether a failure is to be told as JSON too; asked of words that may be wrong otherwise. */
+function wantsJson(argv: readonly string[], env: Io['env']): boolean {
+  const given = argv.flatMap((word, index) => {
+    if (word === '--output') return [argv[index + 1]]
+    return word.startsWith('--output=') ? [word.slice('--output='.length)] : []
+  })
+  return (given.at(-1) ?? env['SALLYPORT_OUTPUT']) === 'json'
+}
 
 interface Failure {
   readonly code: string
   readonly message: string
   readonly hint?: string
 }
+
+const resultOf = (error: unknown): object => (error instanceof FailedWithResult ? error.result : {})
 
 function failureOf(error: unknown, io: Io): Failure {
   if (error instanceof SallyportError) {
@@ -32,8 +41,8 @@ function failureOf(error: unknown, io: Io): Failure {
   }
 }
 
-function report(failure: Failure, json: boolean, io: Io): void {
-  if (json) io.stdout(`${JSON.stringify({ error: failure })}\n`)
+function report(failure: Failure, io: Io, json?: { readonly result: object }): void {
+  if (json) io.stdout(`${JSON.stringify({ ...json.result, error: failure })}\n`)
   io.stderr(`error: ${failure.message}\n`)
   if (failure.hint) io.stderr(`hint: ${failure.hint}\n`)
 }
@@ -52,7 +61,8 @@ async function runMatched(command: Command, rest: readonly string[], io: Io): Pr
     await command.run({ options: parsed.values, args: parsed.positionals, given: parsed.given }, io)
     return 0
   } catch (error) {
-    report(failureOf(error, io), wantsJson(rest), io)
+    const json = wantsJson(rest, io.env) ? { result: resultOf(error) } : undefined
+    report(failureOf(error, io), io, json)
     if (!(error instanceof WrongUsage)) return 1
     io.stderr(`Run \`${command.command} --help\` for its options.\n`)
     return 2
@@ -77,14 +87,11 @@ export async function runCommand(
     return asked ? 0 : 2
   }
   const guess = closestCommand(commands, words)
-  report(
-    {
-      code: 'WRONG_USAGE',
-      message: `there is no command \`sallyport ${words.join(' ')}\``,
-      hint: guess ? `did you mean \`${guess}\`?` : 'run `sallyport --help` for the list',
-    },
-    wantsJson(argv),
-    io,
-  )
+  const failure = {
+    code: 'WRONG_USAGE',
+    message: `there is no command \`sallyport ${words.join(' ')}\``,
+    hint: guess ? `did you mean \`${guess}\`?` : 'run `sallyport --help` for the list',
+  }
+  report(failure, io, wantsJson(argv, io.env) ? { result: {} } : undefined)
   return 2
 }

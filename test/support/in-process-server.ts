@@ -37,6 +37,8 @@ export interface InProcessOptions {
   /** A directory of the test's own; without one the server's is made and removed again. */
   readonly dataDirectory?: string
   readonly clock?: Clock
+  /** Runs as if it were this user. */
+  readonly userId?: number
 }
 
 /** An API server in this process, on real sockets of 127.0.0.1. */
@@ -161,7 +163,11 @@ export async function startInProcess(options: InProcessOptions = {}): Promise<In
     version: await kubernetesVersion(),
     clock,
     log,
-    process: { ...serverProcess(), stdout: new PassThrough().resume() },
+    process: {
+      ...serverProcess(),
+      stdout: new PassThrough().resume(),
+      ...(options.userId !== undefined && { userId: options.userId }),
+    },
   })
   await server.start().catch(async (error: unknown) => {
     await server.stop(AbortSignal.abort())

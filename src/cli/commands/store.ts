@@ -1,14 +1,34 @@
+import { access } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CommandFailed } from '../../core/index.ts'
+import type { StoreReport } from '../../storage/index.ts'
 import { defineCommand } from '../command.ts'
 import { dataDirectoryOption, outputOption } from '../common-options.ts'
 import { dataDirectory } from '../data-directory.ts'
+import { FailedWithResult } from '../failed-with-result.ts'
 import type { Io } from '../io.ts'
 
 const options = { ...dataDirectoryOption, ...outputOption }
 
 const storeDirectory = (given: string | undefined, io: Io): string =>
   join(dataDirectory(given, io), 'store')
+
+/** The directory of a store that is there. */
+async function presentStore(given: string | undefined, io: Io): Promise<string> {
+  const directory = storeDirectory(given, io)
+  await access(directory).catch((cause: unknown) => {
+    throw new CommandFailed('NO_STORE', `there is no store in ${directory}`, {
+      cause,
+      hint: 'name the data directory of a server with --data-dir',
+    })
+  })
+  return directory
+}
+
+function showProblems({ problems }: StoreReport, io: Io): void {
+  for (const { file, offset, key, what } of problems)
+    io.stdout(`${file}:${offset}: ${key ? `record ${key}: ` : ''}${what}\n`)
+}
 
 /** `sallyport store check`. */
 export const storeCheckCommand = defineCommand({
@@ -27,25 +47,24 @@ export const storeCheckCommand = defineCommand({
   ],
   run: async ({ options: { dataDir, output } }, io) => {
     const { checkStore } = await import('../../storage/index.ts')
-    const directory = storeDirectory(dataDir, io)
+    const directory = await presentStore(dataDir, io)
     const report = await checkStore(directory)
-    if (output === 'json') io.stdout(`${JSON.stringify(report)}\n`)
-    else {
-      for (const { file, offset, key, what } of report.problems)
-        io.stdout(`${file}:${offset}: ${key ? `record ${key}: ` : ''}${what}\n`)
-      if (report.ok)
-        io.stdout(
-          `${directory} is sound: ${report.records} records at revision ${report.revision} in ${report.segments} segments\n`,
-        )
+    const { ok, records, revision, segments, problems } = report
+    if (!ok) {
+      if (output === 'text') showProblems(report, io)
+      const count = problems.length === 1 ? 'a damaged place' : `${problems.length} damaged places`
+      const failure = {
+        code: 'STORE_DAMAGED',
+        message: `${directory} has ${count}`,
+        hint: 'restore a backup, or delete and create again the records named',
+      }
+      throw new FailedWithResult(failure, report)
     }
-    if (!report.ok)
-      throw new CommandFailed(
-        'STORE_DAMAGED',
-        `${directory} has ${report.problems.length} damaged places`,
-        {
-          hint: 'restore a backup, or delete and create again the records named',
-        },
-      )
+    io.stdout(
+      output === 'json'
+        ? `${JSON.stringify(report)}\n`
+        : `${directory} is sound: ${records} records at revision ${revision} in ${segments} segments\n`,
+    )
   },
 })
 
@@ -60,7 +79,7 @@ export const storeBackupCommand = defineCommand({
   ],
   run: async ({ options: { dataDir, output }, args: [file = ''] }, io) => {
     const { backupStore } = await import('../../storage/index.ts')
-    const { revision, records } = await backupStore(storeDirectory(dataDir, io), file)
+    const { revision, records } = await backupStore(await presentStore(dataDir, io), file)
     if (output === 'json') io.stdout(`${JSON.stringify({ file, revision, records })}\n`)
     else io.stdout(`${file} holds ${records} records at revision ${revision}\n`)
   },

@@ -1,0 +1,325 @@
+import { execFileSync } from 'node:child_process'
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { HttpsCaller } from '../support/https-caller.ts'
+import { runInProcess } from '../support/in-process-command.ts'
+import {
+  type InProcessOptions,
+  type InProcessServer,
+  startInProcess,
+} from '../support/in-process-server.ts'
+
+const path = '/api/v1/namespaces/default/configmaps'
+
+let scratch: string
+let dataDirectory: string
+let running: InProcessServer[] = []
+let mounted = false
+
+beforeEach(async () => {
+  scratch = await mkdtemp(join(tmpdir(), 'sallyport-store-'))
+  dataDirectory = join(scratch, 'data')
+  running = []
+})
+afterEach(async () => {
+  await stop()
+  if (mounted) execFileSync('umount', [dataDirectory])
+  mounted = false
+  await rm(scratch, { recursive: true, force: true })
+})
+
+async function start(options: InProcessOptions = {}): Promise<HttpsCaller> {
+  const server = await startInProcess({ dataDirectory, ...options })
+  running.push(server)
+  return server.admin()
+}
+
+async function stop(): Promise<void> {
+  for (const server of running.splice(0)) await server.halt()
+}
+
+const create = (admin: HttpsCaller, name: string, data = 'x') =>
+  admin.post(path, { metadata: { name }, data: { data } })
+
+/** Runs `sallyport store ...` on a data directory. */
+const store = (words: string, directory = dataDirectory) =>
+  runInProcess(['store', ...words.split(' '), '--data-dir', directory])
+
+const storeFiles = async (): Promise<string[]> =>
+  (await readdir(join(dataDirectory, 'store'))).map((name) => join(dataDirectory, 'store', name))
+
+/** Flips one bit of the byte that is `offset` after the first place of `text` in the store. */
+async function flipNear(text: string, offset = 0): Promise<string> {
+  for (const file of await storeFiles()) {
+    const bytes = await readFile(file)
+    const at = bytes.indexOf(text)
+    if (at < 0) continue
+    bytes[at + offset] = (bytes[at + offset] ?? 0) ^ 1
+    await writeFile(file, bytes)
+    return file
+  }
+  throw new Error(`${text} is nowhere in the store`)
+}
+
+describe('beside a running server [GND-R28]', () => {
+  test('check finds the store sound, and backup copies it, while it is written to', async () => {
+    const admin = await start()
+    const writing = Promise.all(Array.from({ length: 60 }, (_, i) => create(admin, `busy-${i}`)))
+    const checks = await Promise.all([store('check'), store('check'), store('check')])
+    const backup = await store(`backup ${join(scratch, 'busy.backup')}`)
+    expect(checks.map(({ code }) => code)).toEqual([0, 0, 0])
+    expect(checks[0].stdout).toMatch(/is sound: \d+ records at revision \d+/)
+    expect(backup).toMatchObject({ code: 0, stderr: '' })
+    expect(new Set((await writing).map(({ status }) => status))).toEqual(new Set([201]))
+    expect((await stat(join(scratch, 'busy.backup'))).mode & 0o077).toBe(0)
+  })
+
+  test('check and backup tell a program what they found', async () => {
+    await start()
+    const file = join(scratch, 'a.backup')
+    const check = await store('check --output json')
+    const backup = await store(`backup ${file} --output json`)
+    const found: unknown = JSON.parse(check.stdout)
+    expect(found).toMatchObject({ ok: true, problems: [] })
+    expect(JSON.parse(backup.stdout)).toMatchObject({ file })
+  })
+
+  test('a backup overwrites nothing', async () => {
+    await start()
+    const file = join(scratch, 'precious')
+    await writeFile(file, 'precious')
+    const { code, stderr } = await store(`backup ${file}`)
+    expect(code).toBe(1)
+    expect(stderr).toContain('is there already and is not overwritten')
+    expect(await readFile(file, 'utf8')).toBe('precious')
+  })
+
+  test('a restore into the data directory of a running server is refused', async () => {
+    const admin = await start()
+    const file = join(scratch, 'a.backup')
+    await store(`backup ${file}`)
+    const { code, stderr } = await store(`restore ${file}`)
+    expect(code).toBe(1)
+    expect(stderr).toContain('only restored into an empty directory')
+    expect((await create(admin, 'still-works')).status).toBe(201)
+  })
+})
+
+describe('a restored store [GND-R28]', () => {
+  /** A backup of a store with `before`, restored after `after` was written and lost. */
+  async function restored(): Promise<{ readonly oldVersion: string; readonly admin: HttpsCaller }> {
+    const admin = await start()
+    await create(admin, 'before')
+    const file = join(scratch, 'a.backup')
+    await store(`backup ${file}`)
+    const made = await create(admin, 'after')
+    await stop()
+    const second = join(scratch, 'second')
+    const { code } = await store(`restore ${file} --output json`, second)
+    if (code !== 0) throw new Error('not restored')
+    await cp(join(dataDirectory, 'pki'), join(second, 'pki'), { recursive: true })
+    dataDirectory = second
+    const oldVersion = String(made.object.metadata.resourceVersion)
+    return { oldVersion, admin: await start() }
+  }
+
+  test('holds what the backup held', async () => {
+    const { admin } = await restored()
+    expect((await admin.get(`${path}/before`)).status).toBe(200)
+    expect((await admin.get(`${path}/after`)).status).toBe(404)
+    expect((await create(admin, 'after')).status).toBe(201)
+    expect((await store('check')).code).toBe(0)
+  })
+
+  test('answers versions of the lost store with 410', async () => {
+    const { admin, oldVersion } = await restored()
+    const watch = await admin.watch(`${path}?watch=true&resourceVersion=${oldVersion}`)
+    expect(await watch.next()).toMatchObject({
+      type: 'ERROR',
+      object: { kind: 'Status', code: 410, reason: 'Expired' },
+    })
+    expect(await watch.ended).toBe(true)
+    const exact = `${path}?resourceVersion=${oldVersion}&resourceVersionMatch=Exact`
+    expect((await admin.get(exact)).object).toMatchObject({ code: 410, reason: 'Expired' })
+  })
+})
+
+describe('what is not a backup is not restored [GND-R28]', () => {
+  test.each([
+    ['no file at all', async () => {}, /cannot be used.*missing/],
+    ['garbage', (file: string) => writeFile(file, 'garbage'), /cannot be used/],
+    ['a backup that is cut off', (file: string) => shortened(file), /cannot be used/],
+  ])('%s', async (_name, make, words) => {
+    const file = join(scratch, 'bad.backup')
+    await make(file)
+    const target = join(scratch, 'target')
+    const { code, stderr } = await store(`restore ${file}`, target)
+    expect(code).toBe(1)
+    expect(stderr).toMatch(words)
+    expect(stderr).not.toMatch(/unexpected failure|\n {4}at /)
+    expect((await store('check', target)).stderr).toMatch(/there is no store|damaged/)
+  })
+
+  async function shortened(file: string): Promise<void> {
+    await start()
+    await store(`backup ${file}`)
+    await stop()
+    await writeFile(file, (await readFile(file)).subarray(0, -100))
+  }
+})
+
+describe('one flipped byte in a live record [GND-R26, GND-R28]', () => {
+  async function damaged(): Promise<void> {
+    const admin = await start()
+    await create(admin, 'good', 'fine')
+    await create(admin, 'victim', 'a-value-that-is-to-be-damaged')
+    await stop()
+    await flipNear('a-value-that-is-to-be-damaged', 5)
+  }
+
+  test('is found and named by check, which exits 1', async () => {
+    await damaged()
+    const text = await store('check')
+    expect(text.code).toBe(1)
+    expect(text.stdout).toContain('configmaps/default/victim')
+    expect(text.stdout).not.toContain('/good')
+    const json = await store('check --output json')
+    expect(json.code).toBe(1)
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      ok: false,
+      problems: [{ key: expect.stringContaining('configmaps/default/victim') }],
+      error: { code: 'STORE_DAMAGED' },
+    })
+  })
+
+  test('is not copied into a backup', async () => {
+    await damaged()
+    const { code, stderr } = await store(`backup ${join(scratch, 'a.backup')}`)
+    expect(code).toBe(1)
+    expect(stderr).toContain('configmaps/default/victim')
+    expect(await readdir(scratch)).toEqual(['data'])
+  })
+
+  test('is never served; the server says which record, and serves the rest', async () => {
+    await damaged()
+    const admin = await start()
+    const named = { kind: 'Status', code: 500, reason: 'InternalError' }
+    for (const url of [`${path}/victim`, path, '/api/v1/configmaps', `${path}?limit=500`]) {
+      const answer = await admin.get(url)
+      expect(answer.object).toMatchObject(named)
+      expect(answer.object['message']).toContain('configmaps/default/victim')
+      expect(answer.text).not.toContain('a-value')
+    }
+    expect((await admin.get(`${path}/good`)).status).toBe(200)
+    expect((await admin.get('/api/v1/namespaces')).status).toBe(200)
+    expect((await admin.get('/api/v1/namespaces/kube-system/configmaps')).status).toBe(200)
+    expect((await create(admin, 'new')).status).toBe(201)
+  })
+
+  test('can be mended by deleting the object and making it again', async () => {
+    await damaged()
+    const admin = await start()
+    expect((await admin.delete(`${path}/victim`)).status).toBe(200)
+    expect((await admin.get(path)).status).toBe(200)
+    expect((await create(admin, 'victim', 'mended')).status).toBe(201)
+    await stop()
+    const again = await start()
+    expect((await again.get(`${path}/victim`)).object['data']).toEqual({ data: 'mended' })
+  })
+})
+
+describe('structural damage [GND-R26]', () => {
+  test('keeps the server from starting, and both it and check say where', async () => {
+    const admin = await start()
+    await create(admin, 'victim')
+    await create(admin, 'later')
+    await stop()
+    // The key lies under the checksum of the record's header.
+    const file = await flipNear('configmaps/default/victim')
+    await expect(start()).rejects.toThrow(`the store is damaged: ${file}`)
+    const { code, stdout } = await store('check')
+    expect(code).toBe(1)
+    expect(stdout).toContain(`${file}:`)
+  })
+
+  test('a store of something else is left alone', async () => {
+    await mkdir(join(dataDirectory, 'store'), { recursive: true })
+    await writeFile(join(dataDirectory, 'store', 'precious'), 'precious')
+    await expect(start()).rejects.toThrow('is not a Sallyport store')
+    expect(await readdir(join(dataDirectory, 'store'))).toEqual(['precious'])
+  })
+})
+
+describe('without a store [GND-R28]', () => {
+  test.each(['check', 'backup /nonexistent/file'])('%s says so and exits 1', async (words) => {
+    const { code, stderr, stdout } = await store(words)
+    expect(code).toBe(1)
+    expect(stderr + stdout).toContain('there is no store in')
+  })
+})
+
+/** Why nothing can be mounted here, if so. */
+function whyNoMounts(): string | undefined {
+  if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'only root can mount'
+  try {
+    execFileSync('unshare', ['--mount', 'mount', '-t', 'tmpfs', 'none', '/mnt'], { stdio: 'pipe' })
+    return undefined
+  } catch {
+    return 'mounting is not allowed here'
+  }
+}
+
+const noMounts = whyNoMounts()
+if (noMounts) console.warn(`skipped: tests of full and read-only disks: ${noMounts}`)
+
+describe.skipIf(noMounts !== undefined)('a data directory on a disk [GND-R30]', () => {
+  beforeEach(async () => {
+    await mkdir(dataDirectory)
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=3m,mode=700', 'none', dataDirectory])
+    mounted = true
+  })
+
+  test('that is full: writes are refused in words, reads go on, and nothing is lost', async () => {
+    const admin = await start()
+    const kept: string[] = []
+    let refused = await create(admin, 'first', 'x')
+    for (let i = 0; refused.status === 201; i++) {
+      refused = await create(admin, `large-${i}`, 'x'.repeat(100_000))
+      if (refused.status === 201) kept.push(`large-${i}`)
+    }
+    expect(refused.object).toMatchObject({ kind: 'Status', status: 'Failure', code: 503 })
+    expect(refused.object['message']).toMatch(/could not be stored and was not made.*disk is full/)
+    expect(kept.length).toBeGreaterThan(5)
+    expect((await admin.get(`${path}/first`)).status).toBe(200)
+    expect((await admin.get(path)).status).toBe(200)
+
+    execFileSync('mount', ['-o', 'remount,size=20m', dataDirectory])
+    expect((await create(admin, 'after')).status).toBe(201)
+    await stop()
+    const again = await start()
+    const items = (await again.get(path)).object['items'] as { metadata: { name: string } }[]
+    const names = items.map(({ metadata }) => metadata.name)
+    expect(names.sort()).toEqual(['after', 'first', 'kube-root-ca.crt', ...kept].sort())
+  })
+
+  test('that is read-only: the start says so and changes nothing', async () => {
+    await start()
+    await stop()
+    execFileSync('mount', ['-o', 'remount,ro', dataDirectory])
+    await expect(start()).rejects.toMatchObject({
+      code: 'DATA_DIR_READ_ONLY',
+      message: `${dataDirectory} cannot be written to`,
+    })
+  })
+})
+
+test('a data directory of another user is refused in words [GND-R30]', async () => {
+  await mkdir(dataDirectory)
+  const owner = (await stat(dataDirectory)).uid
+  await expect(start({ userId: owner + 1 })).rejects.toMatchObject({
+    code: 'DATA_DIR_FOREIGN',
+    message: `${dataDirectory} belongs to another user (uid ${owner})`,
+  })
+})

@@ -1,0 +1,38 @@
+import { commands } from '../../src/cli/commands/index.ts'
+import type { Io } from '../../src/cli/io.ts'
+import { type ExitCode, runCommand } from '../../src/cli/run-command.ts'
+
+/** What a command said and how it ended. */
+export interface CommandOutcome {
+  readonly code: ExitCode
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** Runs a command of `sallyport` in this process, as an ordinary user without a terminal. */
+export async function runInProcess(
+  args: readonly string[],
+  options: { readonly env?: Io['env']; readonly homeDirectory?: string } = {},
+): Promise<CommandOutcome> {
+  let stdout = ''
+  let stderr = ''
+  const never = new AbortController().signal
+  const code = await runCommand(commands, args, {
+    env: options.env ?? {},
+    pid: process.pid,
+    interactive: false,
+    columns: 80,
+    isRoot: false,
+    homeDirectory: options.homeDirectory ?? '/nonexistent',
+    stdout(text) {
+      stdout += text
+    },
+    stderr(text) {
+      stderr += text
+    },
+    readStdin: async () => '',
+    drain: never,
+    kill: never,
+  })
+  return { code, stdout, stderr }
+}
