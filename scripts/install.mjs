@@ -16,16 +16,23 @@ export function requireNode() {
   process.exit(1)
 }
 
-/** Runs `npm ci` (all packages) or `npm ci --omit=dev` when node_modules is missing or stale. */
+/**
+ * Installs by the lock file when node_modules is missing or stale. Not by `npm ci`: it refuses a lock file
+ * that does not name the optional packages of every platform, and not every registry has them all.
+ */
 export function ensureInstalled() {
   const installed = modified(join(root, 'node_modules', '.package-lock.json'))
   if (installed >= modified(join(root, 'package-lock.json')) && installed > 0) return
-  console.error('Installing dependencies (npm ci) ...')
-  const npm = spawnSync('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], {
-    cwd: root,
-    stdio: ['ignore', 2, 2],
-  })
+  console.error('Installing dependencies ...')
+  const npm = spawnSync(
+    'npm',
+    ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error'],
+    {
+      cwd: root,
+      stdio: ['ignore', 2, 2],
+    },
+  )
   if (npm.status === 0) return
-  console.error('npm ci failed; its messages above say why. Is the npm registry reachable?')
+  console.error('npm install failed; its messages above say why. Is the npm registry reachable?')
   process.exit(1)
 }
