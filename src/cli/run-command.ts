@@ -69,23 +69,15 @@ async function runMatched(command: Command, rest: readonly string[], io: Io): Pr
   }
 }
 
-/** Finds the command that `argv` names and runs it to its end. */
-export async function runCommand(
-  commands: readonly Command[],
-  argv: readonly string[],
-  io: Io,
-): Promise<ExitCode> {
-  const match = matchCommand(commands, argv)
-  if (match) return runMatched(match.command, match.rest, io)
-  const words = argv.filter((word) => !word.startsWith('-'))
-  const group = commandGroups(commands).find((name) => name === words[0])
-  if (words.length === 0 || words[0] === 'help' || (group && words.length === 1)) {
-    const asked = argv.length === 0 || asksForHelp(argv) || words[0] === 'help'
-    const text = overview(commands, words[0] === 'help' ? words[1] : group)
-    if (asked) io.stdout(text)
-    else io.stderr(text)
-    return asked ? 0 : 2
-  }
+/** Shows the commands; to whom has not asked for help that is an error. */
+function showOverview(text: string, isAsked: boolean, io: Io): ExitCode {
+  if (isAsked) io.stdout(text)
+  else io.stderr(text)
+  return isAsked ? 0 : 2
+}
+
+function refuseUnknown(commands: readonly Command[], argv: readonly string[], io: Io): ExitCode {
+  const words = wordsOf(argv)
   const guess = closestCommand(commands, words)
   const failure = {
     code: 'WRONG_USAGE',
@@ -94,4 +86,23 @@ export async function runCommand(
   }
   report(failure, io, wantsJson(argv, io.env) ? { result: {} } : undefined)
   return 2
+}
+
+const wordsOf = (argv: readonly string[]): string[] => argv.filter((word) => !word.startsWith('-'))
+
+/** Finds the command that `argv` names and runs it to its end. */
+export async function runCommand(
+  commands: readonly Command[],
+  argv: readonly string[],
+  io: Io,
+): Promise<ExitCode> {
+  const [first, ...others] = argv
+  // `help user create` is another way to say `user create --help`.
+  const said = first === 'help' ? [...others, '--help'] : argv
+  const match = matchCommand(commands, said)
+  if (match) return runMatched(match.command, match.rest, io)
+  const words = wordsOf(said)
+  const group = commandGroups(commands).find((name) => name === words[0])
+  if (words.length > (group === undefined ? 0 : 1)) return refuseUnknown(commands, said, io)
+  return showOverview(overview(commands, group), said.length === 0 || asksForHelp(said), io)
 }

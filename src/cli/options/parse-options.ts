@@ -55,11 +55,11 @@ export async function parseOptions<Table extends OptionTable>(
   for (const [name, declaration] of Object.entries(table)) {
     values[propertyOf(name)] = valueOf(name, declaration, found.get(name), problems)
   }
-  if (problems.length > 0) throw wrongUsage(shape.command, problems)
+  if (problems.length > 0) throw wrongUsage(problems)
   // Every property was read as its declaration says, which is what the type says too.
   const typed = values as OptionValues<Table>
   const between = problemsBetween(typed)
-  if (between.length > 0) throw wrongUsage(shape.command, between)
+  if (between.length > 0) throw wrongUsage(between)
   return { values: typed, positionals: flags.positionals, given: new Set(found.keys()) }
 }
 
@@ -145,9 +145,9 @@ function problemsOfArguments(
   ]
 }
 
-function wrongUsage(command: string, problems: readonly string[]): WrongUsage {
+function wrongUsage(problems: readonly string[]): WrongUsage {
   const [first = ''] = problems
   const listed = ['several things are wrong:', ...problems.map((problem) => `  - ${problem}`)]
   const said = problems.length === 1 ? first : listed.join('\n')
-  return new WrongUsage(`${said}\nSee ${command} --help`)
+  return new WrongUsage(said)
 }

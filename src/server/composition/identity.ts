@@ -13,7 +13,14 @@ import {
   requestHeader,
   type TokenAuthenticator,
 } from '../../authn/index.ts'
-import type { AuthenticationRequest, Authenticator, Clock, Logger } from '../../core/index.ts'
+import {
+  type AuthenticationRequest,
+  type Authenticator,
+  type Clock,
+  CommandFailed,
+  type Logger,
+  systemErrorCode,
+} from '../../core/index.ts'
 import { peerCertificates, verifyClientCertificate, watchFiles } from '../../pki/index.ts'
 import type { ServerOptions } from '../options/index.ts'
 import { openTrustBundle, type TrustBundle } from './trust-bundle.ts'
@@ -71,13 +78,20 @@ function perConnection(inner: Authenticator): Authenticator {
   }
 }
 
+async function readTokenFile(path: string): Promise<string> {
+  return readFile(path, 'utf8').catch((cause: unknown) => {
+    const why = systemErrorCode(cause) ?? 'unknown error'
+    throw new CommandFailed('TOKEN_FILE_UNREADABLE', `cannot read ${path}: ${why}`, { cause })
+  })
+}
+
 async function tokenFileOf(parts: IdentityParts): Promise<TokenAuthenticator[]> {
   const { options, log, signal } = parts
   const path = options.tokenAuthFile
   if (path === undefined) return []
   const file = await openTokenFile({
     path,
-    read: () => readFile(path, 'utf8'),
+    read: () => readTokenFile(path),
     watch: (onChange) => {
       const closed = new AbortController()
       const until = AbortSignal.any([signal, closed.signal])

@@ -1,7 +1,7 @@
 import type { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { CommandFailed, type Logger, systemErrorCode } from '../../core/index.ts'
-import { parseCertificates, watchFiles } from '../../pki/index.ts'
+import { PemInvalid, parseCertificates, watchFiles } from '../../pki/index.ts'
 
 /** CA certificates that are believed. */
 interface Roots {
@@ -10,12 +10,15 @@ interface Roots {
 }
 
 function rootsOf(pem: string, path: string): Roots {
-  const certificates = parseCertificates(pem)
-  if (certificates.length === 0)
-    throw new CommandFailed('CA_FILE_INVALID', `${path} has no certificate in it`, {
+  try {
+    return { pem, certificates: parseCertificates(pem) }
+  } catch (cause) {
+    if (!(cause instanceof PemInvalid)) throw cause
+    throw new CommandFailed('CA_FILE_INVALID', `${path} cannot be used: ${cause.message}`, {
+      cause,
       hint: 'it must hold one or more CA certificates in PEM form',
     })
-  return { pem, certificates }
+  }
 }
 
 async function readRoots(path: string): Promise<Roots> {
@@ -81,5 +84,7 @@ export async function openTrustBundle(
     }
   }
   await watchFiles([path], reload, { log, signal })
+  // Once more, for a change between the first reading and the watch.
+  await reload()
   return bundle
 }
