@@ -103,9 +103,10 @@ const unitMs: Readonly<Record<string, number>> = {
 /** Milliseconds of a duration as Go and Kubernetes write it, for example `1m30s`; `undefined` if it is none. */
 export function parseDuration(text: string): number | undefined {
   if (text === '0') return 0
-  if (!/^-?(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|ms|s|m|h))+$/.test(text)) return undefined
+  // Each text can be read in one way only: anybody can send one, and trying many ways takes time.
+  if (!/^-?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|ms|s|m|h))+$/.test(text)) return undefined
   let total = 0
-  for (const [, amount, unit] of text.matchAll(/(\d+\.?\d*|\.\d+)(ns|us|µs|ms|s|m|h)/g)) {
+  for (const [, amount, unit] of text.matchAll(/(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)/g)) {
     total += Number(amount) * (unitMs[unit ?? ''] ?? Number.NaN)
   }
   return text.startsWith('-') ? -total : total

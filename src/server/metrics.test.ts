@@ -95,7 +95,8 @@ describe('requests are counted by what they were', () => {
     const registry = new MetricsRegistry()
     const metrics = new RequestMetrics(registry, {
       clock: systemClock,
-      isServed: ({ resource }) => resource === 'pods',
+      isServed: ({ resource, subresource }) =>
+        resource === 'pods' && ['', 'status'].includes(subresource),
     })
     const server = await serve('HTTP/1.1', partsWith({ metrics }))
     running.push(server)
@@ -113,6 +114,7 @@ describe('requests are counted by what they were', () => {
     ['POST', '/api/v1/namespaces/a/pods', 'POST', 'v1', 'pods', '', 'resource', 200],
     ['PUT', '/api/v1/namespaces/a/pods/b/status', 'PUT', 'v1', 'pods', 'status', 'resource', 200],
     ['GET', '/api/v1/namespaces/a/made-up/b', 'GET', '', '', '', '', 200],
+    ['GET', '/api/v1/namespaces/a/pods/b/made-up', 'GET', '', '', '', '', 200],
     ['GET', '/version', 'GET', '', '', '', '', 200],
     ['PURGE', '/version', 'other', '', '', '', '', 200],
     ['GET', '/a//b', 'other', '', '', '', '', 400],

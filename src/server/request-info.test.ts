@@ -35,6 +35,7 @@ describe('paths mean what they mean in Kubernetes', () => {
     ['PATCH', '/api/v1/namespaces/a/pods/b', 'patch /v1 ns=a pods|b| rest='],
     ['DELETE', '/api/v1/namespaces/a/pods/b', 'delete /v1 ns=a pods|b| rest='],
     ['OPTIONS', '/api/v1/namespaces/a/pods/b', ' /v1 ns=a pods|b| rest='],
+    ['constructor', '/api/v1/namespaces/a/pods/b', ' /v1 ns=a pods|b| rest='],
     ['GET', '/api/v1/namespaces/a/pods/b/log', 'get /v1 ns=a pods|b|log rest='],
     ['GET', '/api/v1/namespaces/a/pods/b/log/c', 'get /v1 ns=a pods|b|log rest=/c'],
     ['GET', '/api/v1/nodes', 'list /v1 ns= nodes|| rest='],

@@ -47,14 +47,15 @@ interface Segments {
   at: number
 }
 
-const verbOfMethod: Readonly<Record<string, string>> = {
-  GET: 'get',
-  HEAD: 'get',
-  POST: 'create',
-  PUT: 'update',
-  PATCH: 'patch',
-  DELETE: 'delete',
-}
+// HTTP/2 lets a client call its method anything, `constructor` too.
+const verbOfMethod: ReadonlyMap<string, string> = new Map([
+  ['GET', 'get'],
+  ['HEAD', 'get'],
+  ['POST', 'create'],
+  ['PUT', 'update'],
+  ['PATCH', 'patch'],
+  ['DELETE', 'delete'],
+])
 const namespaceSubresources = new Set(['status', 'finalize'])
 
 /**
@@ -70,7 +71,7 @@ export function parseRequestInfo(method: string, url: string): ParsedRequest {
   if (!prefix) return plainPath(info, segments)
   info.isResourceRequest = true
   const legacy = readLegacyVerb(segments)
-  info.verb = legacy === 'watch' ? 'watch' : (verbOfMethod[method] ?? '')
+  info.verb = legacy === 'watch' ? 'watch' : (verbOfMethod.get(method) ?? '')
   readObject(segments, info, legacy === 'proxy')
   readCollectionVerb(info)
   return info

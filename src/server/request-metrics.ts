@@ -10,20 +10,22 @@ const buckets = [
   8, 10, 15, 20, 30, 45, 60,
 ]
 
-const verbLabels: Readonly<Record<string, string>> = {
-  get: 'GET',
-  list: 'LIST',
-  watch: 'WATCH',
-  create: 'POST',
-  update: 'PUT',
-  patch: 'PATCH',
-  delete: 'DELETE',
-  deletecollection: 'DELETECOLLECTION',
-  post: 'POST',
-  put: 'PUT',
-  head: 'HEAD',
-  options: 'OPTIONS',
-}
+const verbLabels: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    get: 'GET',
+    list: 'LIST',
+    watch: 'WATCH',
+    create: 'POST',
+    update: 'PUT',
+    patch: 'PATCH',
+    delete: 'DELETE',
+    deletecollection: 'DELETECOLLECTION',
+    post: 'POST',
+    put: 'PUT',
+    head: 'HEAD',
+    options: 'OPTIONS',
+  }),
+)
 
 type Total = ReturnType<Counter['with']>
 type Duration = ReturnType<Histogram['with']>
@@ -41,7 +43,7 @@ export class RequestMetrics {
     registry: MetricsRegistry,
     options: {
       readonly clock: { monotonic(): number }
-      /** Only resources that exist become labels: anybody can ask for any number of others. */
+      /** Only resources and subresources that exist become labels: anybody can ask for any number of others. */
       readonly isServed: (info: RequestInfo) => boolean
     },
   ) {
@@ -89,12 +91,12 @@ export class RequestMetrics {
 }
 
 function valuesOf(info: RequestInfo): string[] {
-  const verb = verbLabels[info.verb] ?? 'other'
+  const verb = verbLabels.get(info.verb) ?? 'other'
   return [verb, info.group, info.version, info.resource, info.subresource, scopeOf(info)]
 }
 
 const unknownOf = (info: RequestInfo): string[] => [
-  verbLabels[info.verb] ?? 'other',
+  verbLabels.get(info.verb) ?? 'other',
   '',
   '',
   '',

@@ -30,7 +30,7 @@ import type { DataDirectory } from './data-directory.ts'
 import type { Identity } from './identity.ts'
 import { localBackend } from './local-backend.ts'
 import type { LocalCluster } from './open-cluster.ts'
-import { createPaths, isServed } from './path-routes.ts'
+import { createPaths, servedTest } from './path-routes.ts'
 import { advertiseAddress, hostAndPort } from './serving-names.ts'
 
 /** What stands between the network and the registry. */
@@ -163,7 +163,10 @@ export async function openGate(parts: GateParts, closers: Closers): Promise<Gate
   const auditSink = await openAudit(parts)
   closers.add('audit log', () => auditSink.close())
   const audit = new AuditRecorder({ sink: auditSink, clock })
-  const metrics = new RequestMetrics(registry, { clock, isServed })
+  const metrics = new RequestMetrics(registry, {
+    clock,
+    isServed: servedTest(parts.extensions?.keys()),
+  })
   const draining = new AbortController()
   const readiness = { ready: false, draining: draining.signal }
   let port = options.securePort

@@ -1,5 +1,5 @@
 import { kindDefinitions, reviewResources } from '../../api/index.ts'
-import type { Logger, RequestInfo } from '../../core/index.ts'
+import type { Kind, Logger, RequestInfo } from '../../core/index.ts'
 import { type HealthCheck, healthRoutes, ping, shutdownCheck, Unwell } from '../health.ts'
 import type { MetricsRegistry } from '../metrics.ts'
 import type { RouteHandler } from '../pipeline-parts.ts'
@@ -18,15 +18,22 @@ export interface PathParts {
   readonly routes?: readonly PathRoute[]
 }
 
-const servedPaths = new Set(
-  [...kindDefinitions.map(({ kind }) => kind), ...reviewResources].map(
-    ({ group, version, resource }) => `${group}/${version}/${resource}`,
-  ),
-)
+const resourcePath = ({ group, version, resource }: Kind, subresource = ''): string =>
+  `${group}/${version}/${resource}/${subresource}`
 
-/** True for the resources that exist, whatever subresource is asked for. */
-export const isServed = ({ group, version, resource }: RequestInfo): boolean =>
-  servedPaths.has(`${group}/${version}/${resource}`)
+/** Tells which resources and subresources exist; `extensions` are further ones as `group/version/resource/subresource`. */
+export function servedTest(extensions: Iterable<string> = []): (info: RequestInfo) => boolean {
+  const served = new Set([
+    ...kindDefinitions.flatMap(({ kind, subresources }) => [
+      resourcePath(kind),
+      ...subresources.map(({ name }) => resourcePath(kind, name)),
+    ]),
+    ...reviewResources.map((kind) => resourcePath(kind)),
+    ...extensions,
+  ])
+  return ({ group, version, resource, subresource }) =>
+    served.has(`${group}/${version}/${resource}/${subresource}`)
+}
 
 function startupCheck(readiness: PathParts['readiness']): HealthCheck {
   return {
