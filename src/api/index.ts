@@ -11,7 +11,6 @@ export {
   type ReviewResource,
   type ReviewSources,
   reviewResources,
-  type TokenAuthenticator,
 } from './reviews/index.ts'
+export { defaultWatchLimits, type WatchLimits } from './serving/open-watch.ts'
 export { ResourceApi, type ResourceApiParts, type ResourceHandler } from './serving/resource-api.ts'
-export { defaultWatchLimits, type WatchLimits } from './serving/watch-request.ts'

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Admission, Clock } from '../core/index.ts'
 import type { Store } from '../storage/index.ts'
-import { kindDefinitions } from './kinds/index.ts'
 import { service } from './kinds/service.ts'
 import { storePrefix } from './registry/keys.ts'
 import { decodeObject } from './registry/object-bytes.ts'
@@ -31,7 +30,6 @@ export function openRegistry({
   return {
     store,
     clock,
-    definitions: kindDefinitions,
     admissions,
     hooks: [new ServiceAddresses(serviceCidrs, services)],
     newUid: randomUUID,

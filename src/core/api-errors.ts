@@ -56,6 +56,18 @@ export const forbidden = (resource: GroupResource, name: string, why: string): A
 /** 400: the request cannot be understood. */
 export const badRequest = (message: string): ApiError => new ApiError('BadRequest', message)
 
+/** 404 for a path at which nothing is served. */
+export const notServed = (): ApiError =>
+  new ApiError('NotFound', 'the server could not find the requested resource', { details: {} })
+
+/** 405: the path is there, but not for this method. */
+export const methodNotAllowed = (): ApiError =>
+  new ApiError(
+    'MethodNotAllowed',
+    'the server does not allow this method on the requested resource',
+    { details: {} },
+  )
+
 /** 401 in the one form that tells a stranger nothing. */
 export const unauthorized = (detail?: string): ApiError =>
   new ApiError('Unauthorized', 'Unauthorized', detail === undefined ? {} : { detail })

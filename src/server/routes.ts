@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import { ApiError } from '../core/index.ts'
+import { methodNotAllowed, notServed } from '../core/index.ts'
 import type { RoutedRequest, RouteHandler } from './pipeline-parts.ts'
 
 /** A path that is no resource, and who answers it. */
@@ -12,18 +12,6 @@ export interface PathRoute {
   readonly listed?: boolean
   readonly handle: RouteHandler
 }
-
-/** 404 for what is neither a resource nor a path of ours. */
-export const nothingHere = (): ApiError =>
-  new ApiError('NotFound', 'the server could not find the requested resource', { details: {} })
-
-/** 405 in Kubernetes' words. */
-export const methodNotAllowed = (): ApiError =>
-  new ApiError(
-    'MethodNotAllowed',
-    'the server does not allow this method on the requested resource',
-    { details: {} },
-  )
 
 /** The table of plain paths as one handler; `/` lists them. */
 export function createPathRoutes(routes: readonly PathRoute[]): RouteHandler {
@@ -39,7 +27,7 @@ export function createPathRoutes(routes: readonly PathRoute[]): RouteHandler {
   return (request, response, signal) => {
     const { path } = request.info
     const route = exact.get(path) ?? below.find(({ prefix }) => path.startsWith(prefix))?.route
-    if (route === undefined) throw nothingHere()
+    if (route === undefined) throw notServed()
     checkMethod(route, request, response)
     return route.handle(request, response, signal)
   }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { apiVersionOf } from '../../core/index.ts'
-import { kindDefinitions, kindOfObject, kindOfResource } from './index.ts'
+import { definitionOfObject, definitionOfResource, kindDefinitions } from './index.ts'
 
 interface Resource {
   readonly groupVersion: string
@@ -66,10 +66,16 @@ test.each(byName)('%s is selected by the fields of Kubernetes [GND-R54]', (_, de
 })
 
 test('a kind is found by its URL and by its objects', () => {
-  const slices = kindOfResource('discovery.k8s.io', 'v1', 'endpointslices')
+  const slices = definitionOfResource({
+    group: 'discovery.k8s.io',
+    version: 'v1',
+    resource: 'endpointslices',
+  })
   expect(slices?.kind.kind).toBe('EndpointSlice')
-  expect(kindOfObject({ apiVersion: 'discovery.k8s.io/v1', kind: 'EndpointSlice' })).toBe(slices)
-  expect(kindOfObject({ apiVersion: 'v1', kind: 'Pod' })?.kind.resource).toBe('pods')
+  expect(definitionOfObject({ apiVersion: 'discovery.k8s.io/v1', kind: 'EndpointSlice' })).toBe(
+    slices,
+  )
+  expect(definitionOfObject({ apiVersion: 'v1', kind: 'Pod' })?.kind.resource).toBe('pods')
 })
 
 test.each([
@@ -77,5 +83,5 @@ test.each([
   ['apps', 'v1', 'pods'],
   ['', 'v1', 'pod'],
 ])('there is no kind at %s/%s %s', (group, version, resource) => {
-  expect(kindOfResource(group, version, resource)).toBeUndefined()
+  expect(definitionOfResource({ group, version, resource })).toBeUndefined()
 })

@@ -1,3 +1,4 @@
+import type { Kind, KubeObject } from '../../core/index.ts'
 import { certificateSigningRequest } from './certificate-signing-request.ts'
 import { configMap } from './config-map.ts'
 import { endpointSlice } from './endpoint-slice.ts'
@@ -51,18 +52,18 @@ const byKind = new Map(
   }),
 )
 
-/** The kind that a URL names by group, version and plural. */
-export const kindOfResource = (
-  group: string,
-  version: string,
-  resource: string,
-): KindDefinition | undefined => byResource.get(resourceKey(group, version, resource))
+/** The definition of the kind that a URL names by group, version and plural. */
+export const definitionOfResource = ({
+  group,
+  version,
+  resource,
+}: Pick<Kind, 'group' | 'version' | 'resource'>): KindDefinition | undefined =>
+  byResource.get(resourceKey(group, version, resource))
 
-/** The kind that an object names by `apiVersion` and `kind`. */
-export function kindOfObject(object: {
-  readonly apiVersion: string
-  readonly kind: string
-}): KindDefinition | undefined {
+/** The definition of the kind that an object names by `apiVersion` and `kind`. */
+export function definitionOfObject(
+  object: Pick<KubeObject, 'apiVersion' | 'kind'>,
+): KindDefinition | undefined {
   const slash = object.apiVersion.indexOf('/')
   const group = slash < 0 ? '' : object.apiVersion.slice(0, slash)
   return byKind.get(resourceKey(group, object.apiVersion.slice(slash + 1), object.kind))

@@ -9,7 +9,7 @@ import {
   validateMetadataUpdate,
   validateUpdate,
 } from '../validation/index.ts'
-import { kindOfObject } from './index.ts'
+import { definitionOfObject } from './index.ts'
 import type { KindDefinition } from './kind-definition.ts'
 import { ServiceIps } from './service-ips.ts'
 
@@ -153,7 +153,7 @@ describe.each(files)('%s as a real kube-apiserver answers it [GND-R45] [GND-R62]
   const tables = cases.filter((one): one is TableCase => 'table' in one)
 
   test.each(objects.map((one) => [one.name, one] as const))('%s', (_name, testCase) => {
-    const definition = kindOfObject(testCase.send)!
+    const definition = definitionOfObject(testCase.send)!
     const { draft, problems } = testCase.storedAs
       ? update(definition, testCase)
       : create(definition, testCase)
@@ -176,7 +176,7 @@ describe.each(files)('%s as a real kube-apiserver answers it [GND-R45] [GND-R62]
   })
 
   test.each(tables.map((one) => [one.name, one] as const))('%s [GND-R59]', (_name, testCase) => {
-    const definition = kindOfObject(testCase.table)!
+    const definition = definitionOfObject(testCase.table)!
     const { row, columns } = testCase.answer
     const object = decoded(definition, testCase.table)
     Object.assign(object.metadata, row.object.metadata)

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type ApiError, type KubeObject, silentLogger, systemClock } from '../../core/index.ts'
 import { type EmbeddedStore, openEmbeddedStore, RecordDamaged } from '../../storage/index.ts'
-import { configMap, kindDefinitions, namespace } from '../kinds/index.ts'
+import { configMap, namespace } from '../kinds/index.ts'
 import { explainStoreFailure } from '../serving/store-failures.ts'
 import { createObject } from './create-object.ts'
 import { deleteObject } from './delete-object.ts'
@@ -49,7 +49,6 @@ beforeEach(async () => {
   const fresh = (of: EmbeddedStore): RegistryContext => ({
     store: of,
     clock: systemClock,
-    definitions: kindDefinitions,
     admissions: [],
     hooks: [],
     newUid: randomUUID,

@@ -72,7 +72,7 @@ async function revisionToShow(
     return undefined
   }
   const wanted = parseResourceVersion(resourceVersion)
-  await waitForRevision(context.store, wanted, signal)
+  await waitForRevision(context, wanted, signal)
   const exact = query.resourceVersionMatch === 'Exact'
   // Without a match rule a limited list of a given version means exactly that version.
   const legacyExact = query.resourceVersionMatch === undefined && query.limit && wanted > 0

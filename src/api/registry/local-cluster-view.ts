@@ -13,7 +13,8 @@ import {
   type WatchEvent,
   wellKnown,
 } from '../../core/index.ts'
-import type { KindDefinition } from '../kinds/kind-definition.ts'
+import { definitionOfObject, definitionOfResource } from '../kinds/index.ts'
+import type { KindDefinition, Subresource } from '../kinds/kind-definition.ts'
 import { ChangeQueue } from './change-queue.ts'
 import { createObject } from './create-object.ts'
 import { deleteObject } from './delete-object.ts'
@@ -148,19 +149,17 @@ export class LocalClusterView implements ClusterView {
   }
 
   #definition(kind: Kind): KindDefinition {
-    const found = this.#context.definitions.find(
-      (definition) =>
-        definition.kind.group === kind.group && definition.kind.resource === kind.resource,
-    )
+    const found = definitionOfResource(kind)
     if (!found)
-      throw new ApiError('NotFound', `this cluster does not serve ${kind.resource}.${kind.group}`)
+      throw new ApiError(
+        'NotFound',
+        `this cluster does not serve ${kind.resource} of ${apiVersionOf(kind)}`,
+      )
     return found
   }
 
   #definitionOf(object: KubeObject): KindDefinition {
-    const found = this.#context.definitions.find(
-      ({ kind }) => kind.kind === object.kind && apiVersionOf(kind) === object.apiVersion,
-    )
+    const found = definitionOfObject(object)
     if (!found)
       throw new ApiError(
         'NotFound',
@@ -169,7 +168,7 @@ export class LocalClusterView implements ClusterView {
     return found
   }
 
-  #subresource(definition: KindDefinition, name: string | undefined) {
+  #subresource(definition: KindDefinition, name: string | undefined): Subresource | undefined {
     if (name === undefined || name === '') return undefined
     const found = definition.subresources.find((subresource) => subresource.name === name)
     if (!found)

@@ -1,17 +1,11 @@
 import { ApiError, forbidden, type Kind, type KubeObject, notFound } from '../../core/index.ts'
 import type { KindDefinition } from '../kinds/kind-definition.ts'
+import { namespace } from '../kinds/namespace.ts'
 import { storeKey } from './keys.ts'
 import { decodeObject } from './object-bytes.ts'
 import type { RegistryContext } from './registry-context.ts'
 
-/** The kind that all namespaced objects live in. */
-export const namespaceKind: Kind = {
-  group: '',
-  version: 'v1',
-  kind: 'Namespace',
-  resource: 'namespaces',
-  namespaced: false,
-}
+const { kind: namespaceKind } = namespace
 
 /** True for Namespaces themselves. */
 export const isNamespaceKind = ({ group, resource }: Kind): boolean =>
@@ -26,13 +20,13 @@ export function requireLivingNamespace(
   draft: KubeObject,
 ): void {
   if (!definition.kind.namespaced) return
-  const namespace = draft.metadata.namespace ?? ''
-  const record = context.store.get(storeKey(namespaceKind, { name: namespace }))
-  if (!record) throw notFound(namespaceKind, namespace)
+  const name = draft.metadata.namespace ?? ''
+  const record = context.store.get(storeKey(namespaceKind, { name }))
+  if (!record) throw notFound(namespaceKind, name)
   // Searching the bytes first spares parsing a living namespace on every create.
   if (!record.value.includes('"deletionTimestamp"')) return
   if (!decodeObject(namespaceKind, record).metadata.deletionTimestamp) return
-  const why = `unable to create new content in namespace ${namespace} because it is being terminated`
+  const why = `unable to create new content in namespace ${name} because it is being terminated`
   const refusal = forbidden(definition.kind, draft.metadata.name, why)
   throw new ApiError('Forbidden', refusal.message, {
     details: {
@@ -40,7 +34,7 @@ export function requireLivingNamespace(
       causes: [
         {
           reason: 'NamespaceTerminating',
-          message: `namespace ${namespace} is being terminated`,
+          message: `namespace ${name} is being terminated`,
           field: 'metadata.namespace',
         },
       ],

@@ -1,6 +1,6 @@
 import type { Admission, Clock, Kind, KubeObject, UserInfo } from '../../core/index.ts'
 import type { Store, StoredRecord } from '../../storage/index.ts'
-import type { Allowances, KindDefinition } from '../kinds/kind-definition.ts'
+import type { Allowances } from '../kinds/kind-definition.ts'
 
 /** Server-side effects of one kind that need more than the object itself, such as address allocation. */
 export interface WriteHook {
@@ -16,7 +16,6 @@ export interface WriteHook {
 export interface RegistryContext {
   readonly store: Store
   readonly clock: Clock
-  readonly definitions: readonly KindDefinition[]
   readonly admissions: readonly Admission[]
   readonly hooks: readonly WriteHook[]
   readonly newUid: () => string

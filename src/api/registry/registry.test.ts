@@ -34,7 +34,6 @@ async function openRegistry(): Promise<RegistryContext> {
   const context: RegistryContext = {
     store: openMemoryStore(),
     clock: systemClock,
-    definitions: kindDefinitions,
     admissions: [],
     hooks: [],
     newUid: randomUUID,

@@ -1,5 +1,5 @@
-import { ApiError, badRequest } from '../../core/index.ts'
-import type { Store } from '../../storage/index.ts'
+import { ApiError, badRequest, pause } from '../../core/index.ts'
+import type { RegistryContext } from './registry-context.ts'
 
 /** How long a read waits for a revision that this server has not seen yet. */
 const patienceMs = 3_000
@@ -26,13 +26,14 @@ export function tooLarge(asked: number, current: number): ApiError {
 
 /** Waits a moment until reads reflect `revision`, which another replica may have written. */
 export async function waitForRevision(
-  store: Store,
+  { store, clock }: Pick<RegistryContext, 'store' | 'clock'>,
   revision: number,
   signal: AbortSignal,
 ): Promise<void> {
-  const deadline = performance.now() + patienceMs
+  if (store.revision >= revision) return
+  const deadline = clock.monotonic() + patienceMs
   while (store.revision < revision) {
-    if (performance.now() > deadline || signal.aborted) throw tooLarge(revision, store.revision)
-    await new Promise((resolve) => setTimeout(resolve, pollMs))
+    if (clock.monotonic() > deadline || signal.aborted) throw tooLarge(revision, store.revision)
+    await pause(pollMs, signal)
   }
 }

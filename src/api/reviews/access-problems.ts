@@ -1,4 +1,5 @@
 import { isRecord, type KubeObject } from '../../core/index.ts'
+import { type Fields, fieldsAt, recordsAt, textAt, textsAt } from '../kinds/fields.ts'
 import { asGoStruct } from '../validation/go-format.ts'
 import {
   type FieldProblem,
@@ -9,19 +10,10 @@ import {
 } from '../validation/index.ts'
 import { labelValueProblems, qualifiedNameProblems } from '../validation/label-rules.ts'
 
-type Fields = Readonly<Record<string, unknown>>
-
-const text = (value: unknown): string => (typeof value === 'string' ? value : '')
-const records = (value: unknown): Fields[] => (Array.isArray(value) ? value.filter(isRecord) : [])
-const texts = (value: unknown): string[] =>
-  Array.isArray(value) ? value.filter((item) => typeof item === 'string') : []
-
 /** Operators that are not known here may be known to a newer authorizer, so they pass. */
-function valuesProblems(
-  operator: string,
-  values: readonly string[],
-  field: string,
-): FieldProblem[] {
+function valuesProblems(requirement: Fields, field: string): FieldProblem[] {
+  const operator = textAt(requirement, 'operator')
+  const values = textsAt(requirement, 'values')
   const isIn = operator === 'In' || operator === 'NotIn'
   const isExists = operator === 'Exists' || operator === 'DoesNotExist'
   if (isIn && values.length === 0)
@@ -35,23 +27,26 @@ function valuesProblems(
 
 type RequirementRule = (requirement: Fields, field: string) => FieldProblem[]
 
-const fieldRequirement: RequirementRule = ({ key, operator, values }, field) => [
-  ...(text(key) === '' ? [required(`${field}.key`, 'must be specified')] : []),
-  ...valuesProblems(text(operator), texts(values), `${field}.values`),
+const fieldRequirement: RequirementRule = (requirement, field) => [
+  ...(textAt(requirement, 'key') === '' ? [required(`${field}.key`, 'must be specified')] : []),
+  ...valuesProblems(requirement, `${field}.values`),
 ]
 
-const labelRequirement: RequirementRule = ({ key, operator, values }, field) => [
-  ...valuesProblems(text(operator), texts(values), `${field}.values`),
-  ...invalidEach(`${field}.key`, text(key), qualifiedNameProblems(text(key))),
-  ...texts(values).flatMap((value, index) =>
-    invalidEach(`${field}.values[${index}]`, value, labelValueProblems(value)),
-  ),
-]
+const labelRequirement: RequirementRule = (requirement, field) => {
+  const key = textAt(requirement, 'key')
+  return [
+    ...valuesProblems(requirement, `${field}.values`),
+    ...invalidEach(`${field}.key`, key, qualifiedNameProblems(key)),
+    ...textsAt(requirement, 'values').flatMap((value, index) =>
+      invalidEach(`${field}.values[${index}]`, value, labelValueProblems(value)),
+    ),
+  ]
+}
 
 function selectorProblems(selector: unknown, field: string, rule: RequirementRule): FieldProblem[] {
   if (!isRecord(selector)) return []
-  const raw = text(selector['rawSelector'])
-  const requirements = records(selector['requirements'])
+  const raw = textAt(selector, 'rawSelector')
+  const requirements = recordsAt(selector, 'requirements')
   const both = 'may not specified at the same time as requirements'
   const none = `when ${field} is specified, requirements or rawSelector is required`
   return [
@@ -82,7 +77,7 @@ function specProblems(kind: string, spec: Fields): FieldProblem[] {
       'exactly one of nonResourceAttributes or resourceAttributes must be specified',
     )
   const isAboutAsker = kind === 'SelfSubjectAccessReview'
-  if (!isAboutAsker && !spec['user'] && texts(spec['groups']).length === 0)
+  if (!isAboutAsker && !spec['user'] && textsAt(spec, 'groups').length === 0)
     add('user', '', 'at least one of user or group must be specified')
   if (!isRecord(resource)) return problems
   const field = 'spec.resourceAttributes'
@@ -105,7 +100,7 @@ function metadataProblems({ kind, metadata }: KubeObject): FieldProblem[] {
 function localProblems(spec: Fields, namespace: string): FieldProblem[] {
   const { resourceAttributes: resource, nonResourceAttributes: path } = spec
   const field = 'spec.resourceAttributes.namespace'
-  const asked = isRecord(resource) ? text(resource['namespace']) : namespace
+  const asked = isRecord(resource) ? textAt(resource, 'namespace') : namespace
   return [
     ...(asked === namespace ? [] : [invalidValue(field, asked, 'must match metadata.namespace')]),
     ...(path === undefined
@@ -123,7 +118,7 @@ function localProblems(spec: Fields, namespace: string): FieldProblem[] {
 /** Every problem of a SubjectAccessReview or one of its Local and Self forms. */
 export function accessReviewProblems(object: KubeObject): FieldProblem[] {
   const { kind, metadata } = object
-  const spec = isRecord(object['spec']) ? object['spec'] : {}
+  const spec = fieldsAt(object, 'spec')
   return [
     ...specProblems(kind, spec),
     ...metadataProblems(object),

@@ -7,45 +7,41 @@ import {
   type KubeObject,
   type UserInfo,
 } from '../../core/index.ts'
+import { type Fields, fieldsAt, textAt, textsAt } from '../kinds/fields.ts'
 import { toCause } from '../validation/field-problem.ts'
 import { accessReviewProblems } from './access-problems.ts'
 
 const group = 'authorization.k8s.io'
 
-const text = (value: unknown): string => (typeof value === 'string' ? value : '')
-const record = (value: unknown): Record<string, unknown> => (isRecord(value) ? value : {})
-const texts = (value: unknown): string[] =>
-  Array.isArray(value) ? value.filter((item) => typeof item === 'string') : []
-
-function extraOf(value: unknown): Record<string, string[]> {
-  return Object.fromEntries(Object.entries(record(value)).map(([key, list]) => [key, texts(list)]))
-}
+const extraOf = (extra: Fields): Record<string, string[]> =>
+  Object.fromEntries(Object.keys(extra).map((key) => [key, textsAt(extra, key)]))
 
 /** The user that a SubjectAccessReview is about. */
-function subjectOf(spec: Record<string, unknown>): UserInfo {
+function subjectOf(spec: Fields): UserInfo {
+  const uid = textAt(spec, 'uid')
   return {
-    username: text(spec['user']),
-    groups: texts(spec['groups']),
-    ...(spec['uid'] ? { uid: text(spec['uid']) } : {}),
-    extra: extraOf(spec['extra']),
+    username: textAt(spec, 'user'),
+    groups: textsAt(spec, 'groups'),
+    ...(uid && { uid }),
+    extra: extraOf(fieldsAt(spec, 'extra')),
   }
 }
 
-function attributesOf(user: UserInfo, spec: Record<string, unknown>): Attributes {
+function attributesOf(user: UserInfo, spec: Fields): Attributes {
   const nonResource = spec['nonResourceAttributes']
   if (isRecord(nonResource))
-    return { user, verb: text(nonResource['verb']), path: text(nonResource['path']) }
-  const wanted = record(spec['resourceAttributes'])
+    return { user, verb: textAt(nonResource, 'verb'), path: textAt(nonResource, 'path') }
+  const wanted = fieldsAt(spec, 'resourceAttributes')
   return {
     user,
-    verb: text(wanted['verb']),
+    verb: textAt(wanted, 'verb'),
     resource: {
-      group: text(wanted['group']),
-      version: text(wanted['version']),
-      resource: text(wanted['resource']),
-      subresource: text(wanted['subresource']),
-      namespace: text(wanted['namespace']),
-      name: text(wanted['name']),
+      group: textAt(wanted, 'group'),
+      version: textAt(wanted, 'version'),
+      resource: textAt(wanted, 'resource'),
+      subresource: textAt(wanted, 'subresource'),
+      namespace: textAt(wanted, 'namespace'),
+      name: textAt(wanted, 'name'),
     },
   }
 }
@@ -60,7 +56,7 @@ export async function reviewAccess(
   const { kind } = object
   const problems = accessReviewProblems(object)
   if (problems.length > 0) throw invalid({ group, kind }, '', problems.map(toCause))
-  const spec = record(object['spec'])
+  const spec = fieldsAt(object, 'spec')
   const user = kind === 'SelfSubjectAccessReview' ? asker : subjectOf(spec)
   const decision = await authorizer.authorize(attributesOf(user, spec), signal)
   const status = {
@@ -79,8 +75,8 @@ export async function reviewRules(
   authorizer: Authorizer,
   signal: AbortSignal,
 ): Promise<KubeObject> {
-  const spec = record(object['spec'])
-  const namespace = text(spec['namespace'])
+  const spec = fieldsAt(object, 'spec')
+  const namespace = textAt(spec, 'namespace')
   if (!namespace) throw badRequest('no namespace on request')
   const rules = await authorizer.rulesFor(asker, namespace, signal)
   const status = {

@@ -1,34 +1,35 @@
 import {
-  ApiError,
   type Authorizer,
   type Clock,
   type KubeObject,
   kubeTime,
+  notServed,
   type ReviewKind,
   type UserInfo,
 } from '../../core/index.ts'
 import { reviewAccess, reviewRules } from './access-review.ts'
-import { reviewSelf, reviewToken, type TokenAuthenticator } from './token-review.ts'
+import { type AuthenticateToken, reviewSelf, reviewToken } from './token-review.ts'
 
 export { type ReviewResource, reviewResources } from './review-table.ts'
-export type { TokenAuthenticator } from './token-review.ts'
 
 /** What reviews are answered with. */
 export interface ReviewSources {
   readonly authorizer: Authorizer
-  readonly authenticateToken: TokenAuthenticator
+  readonly authenticateToken: AuthenticateToken
   readonly clock: Clock
 }
 
+/** A question to the cluster, in the form of an object. */
+export type Review = KubeObject & { readonly kind: ReviewKind }
+
 /** Answers any review for the user who asks. */
 export async function answerReview(
-  object: KubeObject,
+  object: Review,
   asker: UserInfo,
   sources: ReviewSources,
   signal: AbortSignal,
 ): Promise<KubeObject> {
-  const kind = object.kind as ReviewKind
-  switch (kind) {
+  switch (object.kind) {
     case 'TokenReview':
       return reviewToken(object, sources.authenticateToken, signal)
     case 'SelfSubjectReview':
@@ -40,6 +41,6 @@ export async function answerReview(
     case 'SelfSubjectAccessReview':
       return reviewAccess(object, asker, sources.authorizer, signal)
     case 'TokenRequest':
-      throw new ApiError('NotFound', 'the server could not find the requested resource')
+      throw notServed()
   }
 }

@@ -1,17 +1,17 @@
 import {
   type Authentication,
   badRequest,
-  isRecord,
   type KubeObject,
   SallyportError,
   type UserInfo,
 } from '../../core/index.ts'
+import { fieldsAt, textAt, textsAt } from '../kinds/fields.ts'
 
 /**
  * Proves a bearer token by itself, for the audiences given (empty: those of the API server).
  * `undefined` = nobody knows such a token. A throw = known, and bad.
  */
-export type TokenAuthenticator = (
+export type AuthenticateToken = (
   token: string,
   audiences: readonly string[],
   signal: AbortSignal,
@@ -28,7 +28,7 @@ function userAsJson(user: UserInfo): Record<string, unknown> {
 }
 
 async function statusOf(
-  authenticate: TokenAuthenticator,
+  authenticate: AuthenticateToken,
   token: string,
   audiences: readonly string[],
   signal: AbortSignal,
@@ -43,6 +43,7 @@ async function statusOf(
     }
   } catch (error) {
     if (!(error instanceof SallyportError)) throw error
+    // Whoever may review tokens is told why one is bad, as in Kubernetes; its bearer is not.
     return { user: {}, error: `[invalid bearer token, ${error.detail ?? error.message}]` }
   }
 }
@@ -50,16 +51,13 @@ async function statusOf(
 /** Answers TokenReview: whose token is this? */
 export async function reviewToken(
   object: KubeObject,
-  authenticate: TokenAuthenticator,
+  authenticate: AuthenticateToken,
   signal: AbortSignal,
 ): Promise<KubeObject> {
-  const spec = isRecord(object['spec']) ? object['spec'] : {}
-  const token = spec['token']
-  if (typeof token !== 'string' || token === '')
-    throw badRequest('token is required for TokenReview in authentication')
-  const audiences = Array.isArray(spec['audiences'])
-    ? spec['audiences'].filter((item): item is string => typeof item === 'string')
-    : []
+  const spec = fieldsAt(object, 'spec')
+  const token = textAt(spec, 'token')
+  if (token === '') throw badRequest('token is required for TokenReview in authentication')
+  const audiences = textsAt(spec, 'audiences')
   return { ...object, spec, status: await statusOf(authenticate, token, audiences, signal) }
 }
 

@@ -4,10 +4,8 @@ import { badRequest } from '../../core/index.ts'
 import type { RegistryContext } from '../registry/registry-context.ts'
 import type { ServedResource } from './served-resource.ts'
 
-/** One request on one resource, with everything that its handler needs. */
-export interface ApiCall {
-  readonly context: RegistryContext
-  readonly resource: ServedResource
+/** One authorized request and its answer to be. */
+export interface RequestCall {
   readonly info: RequestInfo
   readonly user: UserInfo
   readonly request: IncomingMessage
@@ -15,6 +13,12 @@ export interface ApiCall {
   readonly signal: AbortSignal
   /** The whole body, within the server's limits. */
   readonly readBody: () => Promise<Buffer>
+}
+
+/** One request on one resource, with everything that its handler needs. */
+export interface ApiCall extends RequestCall {
+  readonly context: RegistryContext
+  readonly resource: ServedResource
 }
 
 /** Namespace and name that the URL states. */
@@ -27,7 +31,7 @@ export function keyOfCall(call: ApiCall): Key {
 const humanAgent = /^(curl|Wget|Mozilla\/5\.0)/
 
 /** True when the answer is for a person's eyes. */
-export function wantsPretty(call: Pick<ApiCall, 'info' | 'request'>): boolean {
+export function wantsPretty(call: RequestCall): boolean {
   const asked = call.info.query.get('pretty')
   if (asked !== null) return asked === 'true' || asked === '1'
   return humanAgent.test(call.request.headers['user-agent'] ?? '')

@@ -1,9 +1,11 @@
 import { isRecord, type Preconditions } from '../../core/index.ts'
+import { textsAt } from '../kinds/fields.ts'
 import type { PropagationPolicy } from '../registry/finalizers.ts'
 import { type FieldProblem, invalidValue, notSupported } from '../validation/index.ts'
 import { type ApiCall, integerParameter, isTrue } from './api-call.ts'
 import { decodeDeleteOptions } from './decode-sent.ts'
-import { dryRunProblems, refuseProblems } from './write-parameters.ts'
+import { refuseProblems } from './refuse-options.ts'
+import { dryRunProblems } from './write-parameters.ts'
 
 /** What somebody who deletes may ask for. */
 export interface DeleteOptions {
@@ -33,16 +35,13 @@ function preconditionsOf(wanted: unknown): Preconditions {
   }
 }
 
-const texts = (value: unknown): string[] =>
-  Array.isArray(value) ? value.filter((item) => typeof item === 'string') : []
-
 function fromBody(body: Record<string, unknown>, queryDryRun: readonly string[]): RawOptions {
   const { propagationPolicy: policy, orphanDependents: orphan, preconditions } = body
   return {
     policy: typeof policy === 'string' ? policy : undefined,
     orphan: typeof orphan === 'boolean' ? orphan : undefined,
     // A body makes Kubernetes forget the query, and so delete what was asked about in a dry run.
-    dryRun: [...texts(body['dryRun']), ...queryDryRun],
+    dryRun: [...textsAt(body, 'dryRun'), ...queryDryRun],
     preconditions: preconditionsOf(preconditions),
   }
 }

@@ -1,4 +1,4 @@
-import { ApiError, type Kind, type KubeObject } from '../../core/index.ts'
+import { hasReason, type Kind, type KubeObject } from '../../core/index.ts'
 import { deleteObject } from '../registry/delete-object.ts'
 import { keyOf } from '../registry/keys.ts'
 import { listObjects } from '../registry/list-objects.ts'
@@ -48,7 +48,7 @@ export async function handleDeleteCollection(call: ApiCall): Promise<void> {
     const key = keyOf(definition.kind, record.key)
     await deleteObject(context, definition, { ...options, user, signal, key }).catch(
       (error: unknown) => {
-        if (!(error instanceof ApiError && error.reason === 'NotFound')) throw error
+        if (!hasReason(error, 'NotFound')) throw error
       },
     )
   }

@@ -4,7 +4,7 @@ import type { KindDefinition } from '../kinds/kind-definition.ts'
 import { decodeObject, type KindBytes, objectBytes } from '../registry/object-bytes.ts'
 import type { Selection } from '../registry/selection.ts'
 import { changeOf, type ObjectChange } from '../registry/watch-objects.ts'
-import { renderTable, toPartialObjectMetadata } from '../table/index.ts'
+import { type IncludeObject, renderTable, toPartialObjectMetadata } from '../table/index.ts'
 import { bookmarkObject } from './bookmark.ts'
 import type { ResponseForm } from './response-form.ts'
 
@@ -94,7 +94,7 @@ export class ViewEvents implements EventEncoder {
   constructor(
     definition: KindDefinition,
     form: ResponseForm,
-    table: { readonly includeObject: 'None' | 'Metadata' | 'Object'; readonly now: () => number },
+    table: { readonly includeObject: IncludeObject; readonly now: () => number },
   ) {
     this.#definition = definition
     let includeHeaders = true

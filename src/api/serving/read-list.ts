@@ -1,16 +1,15 @@
-import { apiVersionOf } from '../../core/index.ts'
-import type { StoredRecord } from '../../storage/index.ts'
 import { type ListPage, type ListQuery, listObjects } from '../registry/list-objects.ts'
-import { decodeObject } from '../registry/object-bytes.ts'
-import { renderTable, toPartialObjectMetadata } from '../table/index.ts'
 import { forbiddenValue } from '../validation/index.ts'
 import { type ApiCall, integerParameter, selectionQuery, wantsPretty } from './api-call.ts'
 import { acceptsGzip, type CompressedRuns, minGzipBytes } from './gzip-runs.ts'
-import { includeObject } from './read-object.ts'
+import { refuseProblems } from './refuse-options.ts'
 import { type ResponseForm, responseForm } from './response-form.ts'
 import type { RunCache } from './run-cache.ts'
 import { sendValue } from './send.ts'
-import { refuseProblems } from './write-parameters.ts'
+import { listMetaOf, listView } from './views.ts'
+
+const comma = Buffer.from(',')
+const tail = Buffer.from(']}\n')
 
 /** What lists have been rendered to before. */
 export interface ListCaches {
@@ -39,17 +38,9 @@ export function listQueryOf(call: ApiCall): ListQuery {
   }
 }
 
-function listMeta(page: ListPage) {
-  return {
-    resourceVersion: String(page.revision),
-    ...(page.continue !== undefined && { continue: page.continue }),
-    ...(page.remaining !== undefined && { remainingItemCount: page.remaining }),
-  }
-}
-
 function sendListBytes(call: ApiCall, page: ListPage, caches: ListCaches): void {
   const head = Buffer.from(
-    `${call.resource.bytes.listHead}${JSON.stringify(listMeta(page))},"items":[`,
+    `${call.resource.bytes.listHead}${JSON.stringify(listMetaOf(page))},"items":[`,
   )
   const runs = page.runs.filter((run) => run.length > 0)
   const bodies = runs.map((run) => caches.plain.get(run))
@@ -70,48 +61,14 @@ function sendListBytes(call: ApiCall, page: ListPage, caches: ListCaches): void 
   call.response.uncork()
 }
 
-const comma = Buffer.from(',')
-const tail = Buffer.from(']}\n')
-
 /** Sends a list in any form but the plainest. */
 export async function sendListView(
   call: ApiCall,
   page: ListPage,
-  form: ResponseForm,
+  { view, encoding }: ResponseForm,
 ): Promise<void> {
-  const { definition } = call.resource
-  const objects = page.runs.flatMap((run: readonly StoredRecord[]) =>
-    run.map((record) => decodeObject(definition.kind, record)),
-  )
-  const options = { encoding: form.encoding, pretty: wantsPretty(call) }
-  await sendValue(call.response, 200, listView(call, page, objects, form.view), options)
-}
-
-function listView(
-  call: ApiCall,
-  page: ListPage,
-  objects: ReturnType<typeof decodeObject>[],
-  view: ResponseForm['view'],
-): unknown {
-  const { definition } = call.resource
-  const metadata = listMeta(page)
-  if (view === 'table')
-    return renderTable(definition, objects, {
-      includeObject: includeObject(call),
-      listMeta: metadata,
-      now: call.context.clock.now(),
-      includeHeaders: call.info.query.get('includeHeaders') !== 'false',
-    })
-  if (view === 'metadata')
-    return {
-      kind: 'PartialObjectMetadataList',
-      apiVersion: 'meta.k8s.io/v1',
-      metadata,
-      items: objects.map(toPartialObjectMetadata),
-    }
-  const items = objects.map(({ kind: _kind, apiVersion: _apiVersion, ...rest }) => rest)
-  const { kind } = definition
-  return { kind: `${kind.kind}List`, apiVersion: apiVersionOf(kind), metadata, items }
+  const options = { encoding, pretty: wantsPretty(call) }
+  await sendValue(call.response, 200, listView(call, page, view), options)
 }
 
 /** GET of a collection. */

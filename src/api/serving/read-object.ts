@@ -1,12 +1,12 @@
-import { badRequest, notFound } from '../../core/index.ts'
+import { type KubeObject, notFound } from '../../core/index.ts'
 import type { StoredRecord } from '../../storage/index.ts'
 import { storeKey } from '../registry/keys.ts'
 import { decodeObject, objectBytes } from '../registry/object-bytes.ts'
 import { parseResourceVersion, waitForRevision } from '../registry/resource-version.ts'
-import { renderTable, toPartialObjectMetadata } from '../table/index.ts'
 import { type ApiCall, keyOfCall, wantsPretty } from './api-call.ts'
 import { responseForm } from './response-form.ts'
 import { sendJsonBytes, sendValue } from './send.ts'
+import { objectView } from './views.ts'
 
 const nothing = Buffer.alloc(0)
 const newline = Buffer.from('\n')
@@ -24,45 +24,17 @@ export async function sendRecord(call: ApiCall, code: number, record: StoredReco
 }
 
 /** Sends one object that need not be stored, such as the outcome of a dry run. */
-export async function sendObject(
-  call: ApiCall,
-  code: number,
-  object: ReturnType<typeof decodeObject>,
-): Promise<void> {
-  const form = responseForm(call.request.headers.accept)
-  const options = { encoding: form.encoding, pretty: wantsPretty(call) }
-  await sendValue(call.response, code, viewed(call, object, form.view), options)
-}
-
-function viewed(
-  call: ApiCall,
-  object: ReturnType<typeof decodeObject>,
-  view: ReturnType<typeof responseForm>['view'],
-): unknown {
-  if (view === 'object') return object
-  if (view === 'metadata') return toPartialObjectMetadata(object)
-  return renderTable(call.resource.definition, [object], {
-    includeObject: includeObject(call),
-    listMeta: { resourceVersion: object.metadata.resourceVersion ?? '' },
-    now: call.context.clock.now(),
-    includeHeaders: call.info.query.get('includeHeaders') !== 'false',
-  })
-}
-
-/** How much of each object a table's rows carry; throws a 400 for what is no such amount. */
-export function includeObject(call: ApiCall): 'None' | 'Metadata' | 'Object' {
-  const asked = call.info.query.get('includeObject') || 'Metadata'
-  if (asked === 'None' || asked === 'Object' || asked === 'Metadata') return asked
-  throw badRequest(
-    `Unable to convert to Table as requested: includeObject: Invalid value: ${JSON.stringify(asked)}: must be 'Metadata', 'Object', 'None', or empty`,
-  )
+export async function sendObject(call: ApiCall, code: number, object: KubeObject): Promise<void> {
+  const { view, encoding } = responseForm(call.request.headers.accept)
+  const options = { encoding, pretty: wantsPretty(call) }
+  await sendValue(call.response, code, objectView(call, object, view), options)
 }
 
 /** GET of one object. */
 export async function handleGet(call: ApiCall): Promise<void> {
   const { store } = call.context
   const asked = call.info.query.get('resourceVersion')
-  if (asked) await waitForRevision(store, parseResourceVersion(asked), call.signal)
+  if (asked) await waitForRevision(call.context, parseResourceVersion(asked), call.signal)
   else {
     const fresh = store.freshen(call.signal)
     if (typeof fresh !== 'number') await fresh

@@ -1,34 +1,19 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { KubeObject, ObjectMeta, RequestInfo, UserInfo } from '../../core/index.ts'
-import { badRequest } from '../../core/index.ts'
+import type { KubeObject, ObjectMeta } from '../../core/index.ts'
+import { dropUnkept } from '../registry/unkept-metadata.ts'
 import { answerReview, type ReviewResource, type ReviewSources } from '../reviews/index.ts'
 import { toPartialObjectMetadata } from '../table/index.ts'
-import { wantsPretty } from './api-call.ts'
+import { type RequestCall, wantsPretty } from './api-call.ts'
 import { decodeSentBytes } from './decode-sent.ts'
+import { placeInNamespace } from './place-in-namespace.ts'
 import { notAcceptable, responseForm } from './response-form.ts'
 import { sendValue } from './send.ts'
 import { warn } from './warn.ts'
 import { writeParametersOf } from './write-parameters.ts'
 
 /** One review that somebody asks for. */
-export interface ReviewCall {
+export interface ReviewCall extends RequestCall {
   readonly review: ReviewResource
   readonly sources: ReviewSources
-  readonly info: RequestInfo
-  readonly user: UserInfo
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
-  readonly signal: AbortSignal
-  readonly readBody: () => Promise<Buffer>
-}
-
-function placeInNamespace({ review, info }: ReviewCall, { metadata }: KubeObject): void {
-  if (!review.namespaced) delete metadata.namespace
-  else if (metadata.namespace && metadata.namespace !== info.namespace)
-    throw badRequest(
-      'the namespace of the provided object does not match the namespace sent on the request',
-    )
-  else metadata.namespace = info.namespace
 }
 
 /** Nobody but the server says these of an object, and of a review it says none of them. */
@@ -37,8 +22,7 @@ function wipeSystemFields({ metadata }: KubeObject): void {
   delete metadata.creationTimestamp
   delete metadata.deletionTimestamp
   delete metadata.deletionGracePeriodSeconds
-  delete (metadata as { selfLink?: unknown }).selfLink
-  delete (metadata as { managedFields?: unknown }).managedFields
+  dropUnkept(metadata)
 }
 
 /** A review has no name unless its sender gave it one. */
@@ -58,9 +42,14 @@ export async function handleReview(call: ReviewCall): Promise<void> {
     fieldValidation,
   })
   warn(call, warnings)
-  placeInNamespace(call, object)
+  placeInNamespace(review, info.namespace, object)
   wipeSystemFields(object)
-  const answer = await answerReview(object, call.user, call.sources, call.signal)
+  const answer = await answerReview(
+    { ...object, kind: review.kind },
+    call.user,
+    call.sources,
+    call.signal,
+  )
   const viewed = form.view === 'metadata' ? toPartialObjectMetadata(answer) : answer
   const options = { encoding: form.encoding, pretty: wantsPretty(call) }
   await sendValue(call.response, 201, withoutEmptyName(viewed), options)

@@ -1,10 +1,14 @@
 import type { KindDefinition } from '../kinds/kind-definition.ts'
 import { type KindBytes, kindBytes } from '../registry/object-bytes.ts'
+import { ObjectEvents } from './event-bytes.ts'
 
-/** A kind as the HTTP side knows it: its definition and the constant bytes of its answers. */
+/** A kind as the HTTP side knows it: its definition and what its answers are made of. */
 export interface ServedResource {
   readonly definition: KindDefinition
+  /** The constant bytes of its answers. */
   readonly bytes: KindBytes
+  /** The encoder that all its watchers share. */
+  readonly events: ObjectEvents
 }
 
 /** The served resources by `group/version/resource`. */
@@ -14,7 +18,9 @@ export function servedResources(
   return new Map(
     definitions.map((definition) => {
       const { group, version, resource } = definition.kind
-      return [`${group}/${version}/${resource}`, { definition, bytes: kindBytes(definition.kind) }]
+      const bytes = kindBytes(definition.kind)
+      const events = new ObjectEvents(definition.kind, bytes)
+      return [`${group}/${version}/${resource}`, { definition, bytes, events }]
     }),
   )
 }

@@ -1,7 +1,7 @@
 import { parseResourceVersion } from '../registry/resource-version.ts'
 import { type FieldProblem, forbiddenValue, notSupported } from '../validation/index.ts'
 import { type ApiCall, booleanParameter, integerParameter, isTrue } from './api-call.ts'
-import { refuseProblems } from './write-parameters.ts'
+import { refuseProblems } from './refuse-options.ts'
 
 /** What a watch request asks for. */
 export interface WatchQuery {

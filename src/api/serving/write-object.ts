@@ -1,4 +1,4 @@
-import { ApiError, badRequest, type KubeObject } from '../../core/index.ts'
+import { badRequest, hasReason, type KubeObject } from '../../core/index.ts'
 import type { FieldValidation, ParsedJson } from '../content/index.ts'
 import { applyPatch, type PatchType, patchTypeOf } from '../patch/index.ts'
 import { createObject } from '../registry/create-object.ts'
@@ -8,6 +8,7 @@ import { type Change, updateObject } from '../registry/update-object.ts'
 import { schemaOf } from '../schema/index.ts'
 import { type ApiCall, keyOfCall } from './api-call.ts'
 import { decodePatch, decodePatched, decodeSent, type Sent } from './decode-sent.ts'
+import { placeInNamespace } from './place-in-namespace.ts'
 import { sendObject, sendRecord } from './read-object.ts'
 import { warn } from './warn.ts'
 import { writeParametersOf } from './write-parameters.ts'
@@ -18,28 +19,14 @@ async function sendResult(call: ApiCall, code: number, result: WriteResult): Pro
   else await sendObject(call, code, result.object)
 }
 
-/** Puts the URL's namespace into the object, and refuses one that differs. */
-function placeInNamespace(call: ApiCall, object: KubeObject): void {
-  const { metadata } = object
-  if (!call.resource.definition.kind.namespaced) {
-    delete metadata.namespace
-    return
-  }
-  const { namespace } = call.info
-  if (metadata.namespace && metadata.namespace !== namespace)
-    throw badRequest(
-      'the namespace of the provided object does not match the namespace sent on the request',
-    )
-  metadata.namespace = namespace
-}
-
 /** POST to a collection. */
 export async function handleCreate(call: ApiCall): Promise<void> {
   const { context, user, signal, info } = call
   const { definition } = call.resource
+  const { kind } = definition
   const { dryRun, fieldValidation } = writeParametersOf(info.query, 'CreateOptions')
-  const sent = await decodeSent(call, definition.kind, fieldValidation)
-  placeInNamespace(call, sent.object)
+  const sent = await decodeSent(call, kind, fieldValidation)
+  placeInNamespace(kind, info.namespace, sent.object)
   warn(call, sent.warnings)
   const result = await createObject(context, definition, sent.object, { user, dryRun, signal })
   await sendResult(call, 201, result)
@@ -67,9 +54,10 @@ const mayCreate = (call: ApiCall): boolean =>
 export async function handleUpdate(call: ApiCall): Promise<void> {
   const { context, user, signal, info } = call
   const { definition } = call.resource
+  const { kind } = definition
   const { dryRun, fieldValidation } = writeParametersOf(info.query, 'UpdateOptions')
-  const sent = await decodeSent(call, definition.kind, fieldValidation)
-  placeInNamespace(call, sent.object)
+  const sent = await decodeSent(call, kind, fieldValidation)
+  placeInNamespace(kind, info.namespace, sent.object)
   requireUrlName(call, sent.object)
   warn(call, sent.warnings)
   const options = { user, dryRun, signal }
@@ -79,13 +67,13 @@ export async function handleUpdate(call: ApiCall): Promise<void> {
       ...subresourceOf(call),
       key: keyOfCall(call),
       mutate: (stored) => {
-        requireSameUid(definition.kind, sent.object, stored)
+        requireSameUid(kind, sent.object, stored)
         return structuredClone(sent.object)
       },
     })
     await sendResult(call, 200, result)
   } catch (error) {
-    const absent = error instanceof ApiError && error.reason === 'NotFound'
+    const absent = hasReason(error, 'NotFound')
     if (!absent || !mayCreate(call)) throw error
     delete sent.object.metadata.resourceVersion
     await sendResult(call, 201, await createObject(context, definition, sent.object, options))
@@ -112,7 +100,7 @@ function patched(call: ApiCall, sentPatch: SentPatch, stored: KubeObject): Sent 
     keepsKind: type === 'strategic',
   })
   requireUrlName(call, sent.object)
-  placeInNamespace(call, sent.object)
+  placeInNamespace(kind, call.info.namespace, sent.object)
   return sent
 }
 

@@ -1,16 +1,12 @@
-import { invalid } from '../../core/index.ts'
 import { type FieldValidation, fieldValidationLevels, fieldValidationOf } from '../content/index.ts'
 import {
   type FieldProblem,
   forbiddenValue,
   invalidValue,
   notSupported,
-  toCause,
   tooLong,
 } from '../validation/index.ts'
-
-/** The options under which Kubernetes files the parameters of each sort of write. */
-export type OptionsKind = 'CreateOptions' | 'UpdateOptions' | 'PatchOptions' | 'DeleteOptions'
+import { type OptionsKind, refuseProblems } from './refuse-options.ts'
 
 /** How a write is meant. */
 export interface WriteParameters {
@@ -37,11 +33,6 @@ function fieldManagerProblems(manager: string): FieldProblem[] {
 /** `All` is the only sort of dry run. */
 export const dryRunProblems = (values: readonly string[]): FieldProblem[] =>
   values.every((value) => value === 'All') ? [] : [notSupported('dryRun', values, ['All'])]
-
-/** Throws a 422 with every problem of some options. */
-export function refuseProblems(kind: OptionsKind | 'ListOptions', problems: FieldProblem[]): void {
-  if (problems.length > 0) throw invalid({ group: 'meta.k8s.io', kind }, '', problems.map(toCause))
-}
 
 /** Reads the query parameters of a write; throws a 422 with everything that is wrong with them. */
 export function writeParametersOf(query: URLSearchParams, kind: OptionsKind): WriteParameters {

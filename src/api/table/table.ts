@@ -9,7 +9,7 @@ export interface ListMeta {
 }
 
 /** How much of each object a row carries. */
-type IncludeObject = 'None' | 'Metadata' | 'Object'
+export type IncludeObject = 'None' | 'Metadata' | 'Object'
 
 /** How to render a Table. */
 export interface TableOptions {

@@ -1,6 +1,7 @@
 import { ApiDocuments, kindDefinitions, reviewResources } from '../../api/index.ts'
+import { notServed } from '../../core/index.ts'
 import type { RouteHandler } from '../pipeline-parts.ts'
-import { nothingHere, type PathRoute } from '../routes.ts'
+import type { PathRoute } from '../routes.ts'
 
 const header = (value: string | readonly string[] | undefined): string | undefined =>
   typeof value === 'string' ? value : value?.join(',')
@@ -20,7 +21,7 @@ export function documentRoutes(server: {
       acceptEncoding: header(headers['accept-encoding']),
       ifNoneMatch: headers['if-none-match'],
     })
-    if (!answer) throw nothingHere()
+    if (!answer) throw notServed()
     response.writeHead(answer.status, { ...answer.headers, 'Content-Length': answer.body.length })
     response.end(answer.body)
   }

@@ -47,8 +47,8 @@ export function openCluster(parts: LocalClusterParts): LocalCluster {
   // Filled below: the checks need the view, and the view needs the registry that they guard.
   const admissions: Admission[] = []
   const context = openRegistry({ store, clock, serviceCidrs, admissions })
-  const view: ClusterView = new LocalClusterView(context, (_kind, object, signal) =>
-    answerReview(object, serverUser, reviews, signal),
+  const view: ClusterView = new LocalClusterView(context, (kind, object, signal) =>
+    answerReview({ ...object, kind }, serverUser, reviews, signal),
   )
   const rbac = new RbacAuthorizer(view, log)
   const authorizer = union([superusers, nodeAuthorizer(view), rbac])

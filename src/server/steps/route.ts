@@ -1,8 +1,7 @@
-import { ApiError, badRequest } from '../../core/index.ts'
+import { ApiError, badRequest, methodNotAllowed, notServed } from '../../core/index.ts'
 import type { Exchange } from '../exchange.ts'
 import type { PipelineParts, RoutedRequest } from '../pipeline-parts.ts'
 import type { ParsedRequest } from '../request-info.ts'
-import { methodNotAllowed, nothingHere } from '../routes.ts'
 
 /** Hands the request to whoever answers it. */
 export function route(exchange: Exchange, parts: PipelineParts): void | Promise<void> {
@@ -18,7 +17,7 @@ const methods = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'])
 
 /** What the authorizer was asked about must be all that the URL and the method say. */
 function checkShape(info: ParsedRequest, method: string): void {
-  if (info.rest !== '') throw nothingHere()
+  if (info.rest !== '') throw notServed()
   if (!methods.has(method)) throw methodNotAllowed()
   if (info.verb === 'watch' && method !== 'GET') throw methodNotAllowed()
 }
@@ -32,7 +31,7 @@ function leaveHttp(
   if (!upgrade || !parts.upgrade || !info.isResourceRequest || info.subresource === '') {
     throw badRequest(`this path cannot be upgraded to "${exchange.request.headers.upgrade}"`)
   }
-  if (info.subresource !== 'proxy' && info.rest !== '') throw nothingHere()
+  if (info.subresource !== 'proxy' && info.rest !== '') throw notServed()
   if (!exchange.claimSocket()) throw new ApiError('ServiceUnavailable', 'the connection is gone')
   return parts.upgrade(routed, upgrade, exchange.signal)
 }
