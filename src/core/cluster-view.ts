@@ -52,7 +52,7 @@ export interface ClusterView {
     query: Query & { readonly from: string },
     signal: AbortSignal,
   ): AsyncIterable<WatchEvent>
-  /** For `delete` only kind, namespace and name of `object` matter. Returns the object as it now is, or was last. */
+  /** For `delete` only kind, namespace and name of `object` matter. Returns the object as it now is, or was last before it went. */
   write(
     op: 'create' | 'update' | 'delete',
     object: KubeObject,
