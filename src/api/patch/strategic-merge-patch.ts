@@ -1,5 +1,5 @@
 import { isRecord } from '../../core/index.ts'
-import { malformedPatch } from './patch-errors.ts'
+import { malformedStrategicPatch } from './patch-errors.ts'
 import { mergeObject } from './strategic/merge-object.ts'
 import type { PatchSchema } from './strategic/patch-schema.ts'
 
@@ -9,6 +9,6 @@ export function applyStrategicMergePatch(
   original: Readonly<Record<string, unknown>>,
   schema: PatchSchema,
 ): unknown {
-  if (!isRecord(patch)) throw malformedPatch('a strategic merge patch is an object')
+  if (!isRecord(patch)) throw malformedStrategicPatch('a strategic merge patch is an object')
   return mergeObject(original, patch, schema)
 }

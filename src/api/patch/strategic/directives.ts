@@ -1,5 +1,5 @@
 import { isRecord } from '../../../core/index.ts'
-import { malformedPatch } from '../patch-errors.ts'
+import { malformedStrategicPatch } from '../patch-errors.ts'
 
 /** A JSON object on its way through a patch. */
 export type Fields = Readonly<Record<string, unknown>>
@@ -38,7 +38,7 @@ export function directivesOf(patch: Fields, kind: keyof typeof listDirectives): 
     .filter(([key]) => key.startsWith(prefix))
     .map(([key, list]) => {
       const field = key.startsWith(`${prefix}/`) ? key.slice(prefix.length + 1) : ''
-      if (field === '' || !Array.isArray(list)) throw malformedPatch(complaints[kind])
+      if (field === '' || !Array.isArray(list)) throw malformedStrategicPatch(complaints[kind])
       return { field, list }
     })
 }

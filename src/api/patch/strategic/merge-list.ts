@@ -1,6 +1,6 @@
 import { isRecord } from '../../../core/index.ts'
 import { ownValue } from '../json-value.ts'
-import { malformedPatch, patchDoesNotApply } from '../patch-errors.ts'
+import { malformedStrategicPatch, patchDoesNotApply } from '../patch-errors.ts'
 import { type Fields, patchMarker, strippedFields } from './directives.ts'
 import { type Identity, inOrder } from './element-order.ts'
 
@@ -22,14 +22,14 @@ function requireOneType(elements: readonly unknown[]): void {
   }
   const types = new Set(elements.map((element) => (element === null ? 'null' : typeof element)))
   if (types.size > 1 || types.has('null')) {
-    throw malformedPatch(`list element types are not identical: ${[...types].join(', ')}`)
+    throw malformedStrategicPatch(`list element types are not identical: ${[...types].join(', ')}`)
   }
 }
 
 function keyOfElement(element: Fields, mergeKey: string): unknown {
   const key = ownValue(element, mergeKey)
   if (key === undefined) {
-    throw malformedPatch(
+    throw malformedStrategicPatch(
       `${JSON.stringify(element)} does not contain declared merge key: ${mergeKey}`,
     )
   }
@@ -64,7 +64,7 @@ function changesOf(patch: readonly Fields[], mergeKey: string): ListChanges {
         break
       }
       default:
-        throw malformedPatch(`unknown patch type: ${JSON.stringify(element[patchMarker])}`)
+        throw malformedStrategicPatch(`unknown patch type: ${JSON.stringify(element[patchMarker])}`)
     }
   }
   return { replace, deleted, elements }

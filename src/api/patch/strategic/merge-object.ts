@@ -1,6 +1,6 @@
 import { isRecord } from '../../../core/index.ts'
 import { ownValue } from '../json-value.ts'
-import { malformedPatch } from '../patch-errors.ts'
+import { malformedStrategicPatch } from '../patch-errors.ts'
 import {
   directivesOf,
   type Fields,
@@ -31,7 +31,7 @@ function retained(original: Fields, patch: Fields): Map<string, unknown> {
   const keys = new Set<unknown>(Array.isArray(list) ? list : [])
   const forgotten = plainFields(patch).some(([key, value]) => value !== null && !keys.has(key))
   if (!Array.isArray(list) || forgotten) {
-    throw malformedPatch('invalid patch format of retainKeys')
+    throw malformedStrategicPatch('invalid patch format of retainKeys')
   }
   return new Map(entries.filter(([key]) => keys.has(key)))
 }
@@ -60,7 +60,7 @@ function mergedValue(before: unknown, change: unknown, field: PatchField | undef
 
 function optionalList(value: unknown, name: string): readonly unknown[] | undefined {
   if (value === undefined || Array.isArray(value)) return value
-  throw malformedPatch(`${name}: a list with an order must be a list`)
+  throw malformedStrategicPatch(`${name}: a list with an order must be a list`)
 }
 
 /** The client must name the elements that it changes in the order that it wants. */
@@ -70,7 +70,7 @@ function requireSameOrder(patch: readonly unknown[], order: readonly unknown[]):
     if (next < patch.length && patch[next] === id) next += 1
   }
   if (next < patch.length && order.length > 0) {
-    throw malformedPatch(
+    throw malformedStrategicPatch(
       `the order in patch list ${JSON.stringify(patch)} doesn't match $setElementOrder list ${JSON.stringify(order)}`,
     )
   }
@@ -166,6 +166,6 @@ export function mergeObject(
     case 'delete':
       return {}
     default:
-      throw malformedPatch(`unknown patch type: ${JSON.stringify(directive)}`)
+      throw malformedStrategicPatch(`unknown patch type: ${JSON.stringify(directive)}`)
   }
 }
