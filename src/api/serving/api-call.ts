@@ -19,6 +19,8 @@ export interface RequestCall {
 export interface ApiCall extends RequestCall {
   readonly context: RegistryContext
   readonly resource: ServedResource
+  /** Throws a 403 unless the user may do this as well with what the URL names. */
+  readonly requireVerb: (verb: string) => Promise<void>
 }
 
 /** Namespace and name that the URL states. */
@@ -58,11 +60,11 @@ export function booleanParameter(query: URLSearchParams, parameter: string): boo
   return text !== null && isTrue(text)
 }
 
-/** The old form `/watch/.../NAME` means one object, as a field selector does. */
-function fieldSelectorOf({ verb, name, query }: RequestInfo): string {
+/** Whoever may read one object by its name gets that one, whatever else the selector says. */
+function fieldSelectorOf({ name, query }: RequestInfo): string {
   const asked = query.get('fieldSelector') ?? ''
-  if (verb !== 'watch' || name === '' || asked.includes('metadata.name')) return asked
   const named = `metadata.name=${name.replace(/[\\,=]/g, '\\$&')}`
+  if (name === '' || asked === named) return asked
   return asked ? `${asked},${named}` : named
 }
 

@@ -1,5 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import {
+  type Attributes,
+  type Authentication,
   type AuthorizedRequest,
   type Kind,
   methodNotAllowed,
@@ -37,6 +39,12 @@ export interface ResourceApiParts {
   readonly context: RegistryContext
   readonly reviews: ReviewSources
   readonly readBody: (request: IncomingMessage, signal: AbortSignal) => Promise<Buffer>
+  /** Throws a 403 for what a request turns out to be, where that is more than its URL says. */
+  readonly requireAllowed: (
+    authentication: Authentication,
+    attributes: Attributes,
+    signal: AbortSignal,
+  ) => Promise<void>
   readonly watchLimits: WatchLimits
   /** Bytes of rendered lists that are kept for the next reader. */
   readonly listCacheBytes: number
@@ -114,6 +122,10 @@ export class ResourceApi {
       response,
       signal,
       readBody: () => this.#parts.readBody(request, signal),
+      requireVerb: (verb) => {
+        const attributes = { user: authentication.user, verb, resource: info }
+        return this.#parts.requireAllowed(authentication, attributes, signal)
+      },
     }
   }
 
@@ -153,10 +165,14 @@ function isMisplaced(kind: Kind, { verb, name, namespace }: RequestInfo): boolea
   return ofOneObject.has(verb) && name === ''
 }
 
+/** The path of a namespace says its name twice; rights inside of one reach no other by `/namespaces/a/namespaces/b`. */
+const isNamespaceItself = ({ resource, name, namespace }: RequestInfo): boolean =>
+  resource === 'namespaces' && name === namespace
+
 /** Refuses paths that Kubernetes does not have, and verbs that a path does not have. */
 function checkPath(definition: KindDefinition, info: RequestInfo): void {
   const { kind, verbs, subresources } = definition
-  const inNamespace = info.namespace !== '' && info.resource !== 'namespaces'
+  const inNamespace = info.namespace !== '' && !isNamespaceItself(info)
   const isOneObject = ofOneObject.has(info.verb) && info.name !== ''
   if (kind.namespaced ? isOneObject && !inNamespace : inNamespace) throw notServed()
   if (info.subresource === '') {

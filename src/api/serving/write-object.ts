@@ -75,6 +75,7 @@ export async function handleUpdate(call: ApiCall): Promise<void> {
   } catch (error) {
     const absent = hasReason(error, 'NotFound')
     if (!absent || !mayCreate(call)) throw error
+    await call.requireVerb('create')
     delete sent.object.metadata.resourceVersion
     await sendResult(call, 201, await createObject(context, definition, sent.object, options))
   }

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Writable } from 'node:stream'
 import { defaultWatchLimits, ResourceApi, type ResourceHandler } from '../../api/index.ts'
-import { impersonation, type Revocations } from '../../authn/index.ts'
+import { impersonation, type Revocations, scopeDecision } from '../../authn/index.ts'
 import { denial } from '../../authz/index.ts'
 import { type Clock, type Logger, pause } from '../../core/index.ts'
 import { createTlsServer, defaultServerLimits, readBody, type TlsServer } from '../../http/index.ts'
@@ -85,6 +85,12 @@ function resourceApi(parts: GateParts): ResourceApi {
         timeoutMs: options.requestTimeout,
         signal,
       }),
+    requireAllowed: async (authentication, attributes, signal) => {
+      const decision =
+        scopeDecision(authentication, attributes) ??
+        (await cluster.authorizer.authorize(attributes, signal))
+      if (!decision.allowed) throw denial(attributes, decision)
+    },
     watchLimits: { ...defaultWatchLimits, minTimeoutMs: options.minRequestTimeout * 1000 },
     listCacheBytes,
     extensions,

@@ -1,0 +1,163 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Answer, type HttpsCaller, requestOn } from '../support/https-caller.ts'
+import { type InProcessServer, startInProcess } from '../support/in-process-server.ts'
+
+const rbac = '/apis/rbac.authorization.k8s.io/v1'
+
+/** Users by their tokens; each has the rights that a test or `beforeAll` gives them. */
+const tokens = `
+admin-token,admin,1,system:masters
+owner-token,owner,2
+viewer-token,viewer,3
+reader-token,reader,4
+updater-token,updater,5
+`
+
+let folder: string
+let server: InProcessServer
+let admin: HttpsCaller
+const as = (name: string): HttpsCaller => server.as({ token: `${name}-token` })
+
+interface Rule {
+  readonly apiGroups: readonly string[]
+  readonly resources: readonly string[]
+  readonly verbs: readonly string[]
+  readonly resourceNames?: readonly string[]
+}
+
+/** Gives a user rules, or a ClusterRole, in one namespace. */
+async function grant(user: string, namespace: string, rights: readonly Rule[] | string) {
+  const path = `${rbac}/namespaces/${namespace}`
+  const isRole = typeof rights !== 'string'
+  const apiGroup = 'rbac.authorization.k8s.io'
+  const roleRef = isRole
+    ? { apiGroup, kind: 'Role', name: user }
+    : { apiGroup, kind: 'ClusterRole', name: rights }
+  if (isRole) await made(admin.post(`${path}/roles`, { metadata: { name: user }, rules: rights }))
+  const subjects = [{ kind: 'User', name: user }]
+  await made(admin.post(`${path}/rolebindings`, { metadata: { name: user }, roleRef, subjects }))
+}
+
+async function made(answer: Promise<Answer>): Promise<void> {
+  const { status, text } = await answer
+  if (status !== 201) throw new Error(`${status} ${text}`)
+}
+
+const names = ({ text }: Answer): string[] =>
+  [...text.matchAll(/"metadata":\{[^{}]*?"name":"([^"]+)"/g)].map(([, name = '']) => name)
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sallyport-attacks-'))
+  await writeFile(join(folder, 'tokens.csv'), tokens.trim())
+  server = await startInProcess({ flags: ['--token-auth-file', join(folder, 'tokens.csv')] })
+  admin = as('admin')
+  for (const name of ['mine', 'theirs']) {
+    await made(admin.post('/api/v1/namespaces', { metadata: { name } }))
+  }
+  for (const name of ['one', 'other']) {
+    const secret = { metadata: { name }, stringData: { key: `hidden-${name}` } }
+    await made(admin.post('/api/v1/namespaces/theirs/secrets', secret))
+  }
+  await grant('owner', 'mine', 'cluster-admin')
+  await grant('viewer', 'mine', 'view')
+  await grant('reader', 'theirs', [
+    { apiGroups: [''], resources: ['secrets'], verbs: ['list', 'watch'], resourceNames: ['one'] },
+  ])
+  await grant('updater', 'theirs', [
+    {
+      apiGroups: ['', 'coordination.k8s.io', 'rbac.authorization.k8s.io'],
+      resources: ['services', 'endpoints', 'events', 'leases', 'roles', 'rolebindings'],
+      verbs: ['update'],
+    },
+  ])
+})
+
+afterAll(async () => {
+  await server.close()
+  await rm(folder, { recursive: true, force: true })
+})
+
+describe('rights inside of a namespace reach nothing outside of it [GND-R80]', () => {
+  test.each([
+    ['GET', '/api/v1/namespaces/mine/namespaces', undefined],
+    ['GET', '/api/v1/namespaces/mine/namespaces?watch=1', undefined],
+    ['GET', '/api/v1/watch/namespaces/mine/namespaces', undefined],
+    ['GET', '/api/v1/namespaces/mine/namespaces/theirs', undefined],
+    ['POST', '/api/v1/namespaces/mine/namespaces', { metadata: { name: 'new' } }],
+    ['PUT', '/api/v1/namespaces/mine/namespaces/theirs', { metadata: { name: 'theirs' } }],
+    ['DELETE', '/api/v1/namespaces/mine/namespaces/theirs', undefined],
+    ['GET', '/api/v1/namespaces/mine/nodes', undefined],
+    ['GET', `${rbac}/namespaces/mine/clusterroles`, undefined],
+    ['POST', '/apis/authentication.k8s.io/v1/namespaces/mine/tokenreviews', { spec: {} }],
+  ])('%s %s is not there', async (method, path, body) => {
+    const answer = await as('owner').request(path, { method, ...(body && { body }) })
+    expect(answer.status).toBe(404)
+  })
+
+  test('a watch of the own namespace shows no other', async () => {
+    const path =
+      '/api/v1/watch/namespaces/mine?timeoutSeconds=1&fieldSelector=metadata.name!%3Dnothing'
+    expect(names(await as('viewer').get(path))).toEqual(['mine'])
+  })
+})
+
+describe('who may read one object by its name reads no other', () => {
+  test.each([
+    '/api/v1/watch/namespaces/theirs/secrets/one?timeoutSeconds=1',
+    '/api/v1/watch/namespaces/theirs/secrets/one?timeoutSeconds=1&fieldSelector=metadata.namespace%3Dtheirs',
+    '/api/v1/watch/namespaces/theirs/secrets/one?timeoutSeconds=1&fieldSelector=metadata.name!%3Dnothing',
+    '/api/v1/namespaces/theirs/secrets?fieldSelector=metadata.name%3Done',
+    '/api/v1/namespaces/theirs/secrets?fieldSelector=type!%3Dx,metadata.name%3D%3Done',
+    '/api/v1/namespaces/theirs/secrets?fieldSelector=metadata.name%3Done&watch=1&timeoutSeconds=1',
+  ])('%s shows that one', async (path) => {
+    const answer = await as('reader').get(path)
+    expect([answer.status, names(answer)]).toEqual([200, ['one']])
+  })
+
+  test.each([
+    '/api/v1/namespaces/theirs/secrets',
+    '/api/v1/namespaces/theirs/secrets?fieldSelector=metadata.name!%3Done',
+    '/api/v1/namespaces/theirs/secrets?fieldSelector=metadata.name%3Done%5C,x',
+    '/api/v1/namespaces/theirs/secrets?fieldSelector=metadata.name%3Dother&fieldSelector=metadata.name%3Done',
+    '/api/v1/watch/namespaces/theirs/secrets?fieldSelector=metadata.name%3Done',
+    '/api/v1/watch/namespaces/theirs/secrets/other',
+    '/api/v1/namespaces/theirs/secrets/one',
+  ])('%s is refused', async (path) => {
+    expect((await as('reader').get(path)).status).toBe(403)
+  })
+})
+
+describe('who may only update creates nothing by a PUT', () => {
+  test.each([
+    ['/api/v1/namespaces/theirs/services/new', { spec: { ports: [{ port: 1 }] } }],
+    ['/api/v1/namespaces/theirs/endpoints/new', {}],
+    ['/api/v1/namespaces/theirs/events/new', { involvedObject: { namespace: 'theirs' } }],
+    ['/apis/coordination.k8s.io/v1/namespaces/theirs/leases/new', {}],
+    [`${rbac}/namespaces/theirs/roles/new`, { rules: [] }],
+  ])('%s', async (path, object) => {
+    const body = { ...object, metadata: { name: 'new' } }
+    const answer = await as('updater').put(path, body)
+    expect([answer.status, answer.text]).toEqual([
+      403,
+      expect.stringContaining('User \\"updater\\" cannot create resource'),
+    ])
+    expect((await admin.get(path)).status).toBe(404)
+    expect((await admin.put(path, body)).status).toBe(201)
+  })
+})
+
+describe('a stranger harms nobody by a single request', () => {
+  test('a method that every object inherits is no verb and no label', async () => {
+    const session = await server.as({}).http2()
+    for (const path of ['/healthz', '/api/v1/namespaces']) {
+      const answer = await requestOn(session, { ':method': 'constructor', ':path': path })
+      expect(answer.status).toBeGreaterThanOrEqual(400)
+    }
+    const metrics = await admin.get('/metrics')
+    expect(metrics.status).toBe(200)
+    expect(metrics.text).toContain('apiserver_request_total{verb="other"')
+  })
+})
