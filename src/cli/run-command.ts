@@ -26,9 +26,13 @@ interface Failure {
 
 const resultOf = (error: unknown): object => (error instanceof FailedWithResult ? error.result : {})
 
+const hints: Readonly<Record<string, string>> = {
+  CLIENT_CONNECTION_FAILED: 'is the server running? `sallyport up` starts it',
+}
+
 function failureOf(error: unknown, io: Io): Failure {
   if (error instanceof SallyportError) {
-    const hint = error instanceof CommandFailed ? error.hint : undefined
+    const hint = error instanceof CommandFailed ? error.hint : hints[error.code]
     return { code: error.code, message: error.message, ...(hint !== undefined && { hint }) }
   }
   const message = error instanceof Error ? error.message : String(error)
@@ -58,7 +62,7 @@ async function runMatched(command: Command, rest: readonly string[], io: Io): Pr
       env: io.env,
       readFile: (path) => readFile(path, 'utf8'),
     })
-    await command.run({ options: parsed.values, args: parsed.positionals, given: parsed.given }, io)
+    await command.run({ options: parsed.values, args: parsed.positionals }, io)
     return 0
   } catch (error) {
     const json = wantsJson(rest, io.env) ? { result: resultOf(error) } : undefined

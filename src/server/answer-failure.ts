@@ -2,6 +2,7 @@ import { type KubeStatus, type Logger, SallyportError, toKubeStatus } from '../c
 import { ClientGone } from '../http/index.ts'
 import type { Exchange } from './exchange.ts'
 import { LimitExceeded } from './limits.ts'
+import { redactTokens } from './redact.ts'
 
 const brokenOff = new Error('the answer broke off')
 
@@ -42,7 +43,7 @@ function statusOf(error: unknown): KubeStatus {
 
 function report(exchange: Exchange, error: unknown, log: Logger): void {
   const { auditId, info, request } = exchange
-  const about = { auditId, method: request.method, path: info.path }
+  const about = { auditId, method: request.method, path: redactTokens(info.path) }
   if (exchange.aborted || error instanceof ClientGone) {
     log.debug({ ...about, err: error }, 'request was cut short')
     return
@@ -51,7 +52,8 @@ function report(exchange: Exchange, error: unknown, log: Logger): void {
     log.error({ ...about, err: error }, 'request failed unexpectedly')
     return
   }
-  const fields = { ...about, code: error.code, reason: error.message, detail: error.detail }
+  const reason = redactTokens(error.message)
+  const fields = { ...about, code: error.code, reason, detail: error.detail }
   if (toKubeStatus(error).code < 500 || error instanceof LimitExceeded) {
     log.debug(fields, 'request refused')
   } else log.warn({ ...fields, err: error.cause }, 'request failed')
