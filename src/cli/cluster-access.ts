@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { createKubeClient, RemoteClusterView, transportFromKubeconfig } from '../client/index.ts'
 import { type ClusterView, CommandFailed, systemErrorCode } from '../core/index.ts'
 import { parseKubeconfig, resolveContext } from '../kubeconfig/index.ts'
+import type { DataDirectory } from '../server/data-directory/index.ts'
 
 /** The cluster of a data directory, through its running server. */
 export interface ClusterAccess {
@@ -11,7 +11,8 @@ export interface ClusterAccess {
   readonly server: string
 }
 
-async function readAdminKubeconfig(path: string): Promise<string> {
+async function readAdminKubeconfig(directory: DataDirectory): Promise<string> {
+  const { adminKubeconfig: path } = directory
   try {
     return await readFile(path, 'utf8')
   } catch (cause) {
@@ -19,7 +20,7 @@ async function readAdminKubeconfig(path: string): Promise<string> {
     throw new CommandFailed(
       'NO_CLUSTER',
       code === 'ENOENT'
-        ? `there is no cluster in ${join(path, '..')}`
+        ? `there is no cluster in ${directory.path}`
         : `cannot read ${path}: ${code}`,
       { hint: 'start one with `sallyport up`, or name its directory with --data-dir', cause },
     )
@@ -27,9 +28,9 @@ async function readAdminKubeconfig(path: string): Promise<string> {
 }
 
 /** Opens the cluster of a data directory as its administrator. */
-export async function openClusterAccess(dataDirectory: string): Promise<ClusterAccess> {
-  const path = join(dataDirectory, 'admin.kubeconfig')
-  const config = await parseKubeconfig(await readAdminKubeconfig(path), path)
+export async function openClusterAccess(directory: DataDirectory): Promise<ClusterAccess> {
+  const text = await readAdminKubeconfig(directory)
+  const config = await parseKubeconfig(text, directory.adminKubeconfig)
   const { cluster, user } = resolveContext(config)
   const client = createKubeClient({ transport: await transportFromKubeconfig({ cluster, user }) })
   return { view: new RemoteClusterView(client), server: cluster.server }

@@ -1,4 +1,5 @@
 import type { Command } from './command.ts'
+import { editDistance } from './edit-distance.ts'
 
 const wordsOf = (command: Command): string[] => command.command.split(' ').slice(1)
 
@@ -39,19 +40,8 @@ export function overview(commands: readonly Command[], group?: string): string {
   ].join('\n')
 }
 
-/** How many single changes turn one word into another. */
-function distance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i]
-    for (let j = 1; j <= b.length; j++) {
-      const swap = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
-      next.push(Math.min(swap, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1))
-    }
-    row = next
-  }
-  return row[b.length] ?? 0
-}
+/** More mistakes than this, and another command was meant. */
+const maxMistakes = 3
 
 /** The command that was probably meant, if one is close enough. */
 export function closestCommand(
@@ -59,13 +49,12 @@ export function closestCommand(
   words: readonly string[],
 ): string | undefined {
   const said = words.slice(0, 2).join(' ')
-  const ranked = commands
-    .flatMap((command) => {
+  const [best] = commands
+    .map((command) => {
       const known = wordsOf(command)
       const compared = known.length === 1 ? (words[0] ?? '') : said
-      return [{ command: command.command, away: distance(known.join(' '), compared) }]
+      return { command: command.command, mistakes: editDistance(known.join(' '), compared) }
     })
-    .sort((a, b) => a.away - b.away)
-  const [best] = ranked
-  return best && best.away <= 3 ? best.command : undefined
+    .sort((a, b) => a.mistakes - b.mistakes)
+  return best && best.mistakes <= maxMistakes ? best.command : undefined
 }

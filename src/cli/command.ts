@@ -6,8 +6,6 @@ import type { CommandShape } from './options/index.ts'
 interface Invocation<Table extends OptionTable> {
   readonly options: OptionValues<Table>
   readonly args: readonly string[]
-  /** The names of the options that were given, in whatever way. */
-  readonly given: ReadonlySet<string>
 }
 
 /** One command: how it is called, and what it does. */

@@ -1,7 +1,6 @@
 /** The world outside a command: where it prints, what it reads, how it is told to end. */
 export interface Io {
   readonly env: Readonly<Record<string, string | undefined>>
-  readonly pid: number
   /** True when stderr is a terminal, so that progress makes sense. */
   readonly interactive: boolean
   /** Width of the terminal in columns. */
@@ -12,8 +11,6 @@ export interface Io {
   stdout(text: string): void
   /** Everything else. */
   stderr(text: string): void
-  /** All of standard input. */
-  readStdin(): Promise<string>
   /** Aborts at the first request to end (Ctrl-C, SIGTERM). */
   readonly drain: AbortSignal
   /** Aborts at the second one. */

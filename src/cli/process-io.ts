@@ -1,6 +1,5 @@
 import { homedir } from 'node:os'
 import process from 'node:process'
-import { text } from 'node:stream/consumers'
 import type { Io } from './io.ts'
 
 /** The real process as a command sees it. */
@@ -17,14 +16,12 @@ export function processIo(): Io {
   process.stdout.on('error', () => {})
   return {
     env: process.env,
-    pid: process.pid,
     interactive: process.stderr.isTTY === true,
     columns: process.stdout.columns ?? 80,
     isRoot: process.getuid?.() === 0,
     homeDirectory: homedir(),
     stdout: (line) => void process.stdout.write(line),
     stderr: (line) => void process.stderr.write(line),
-    readStdin: () => text(process.stdin),
     drain: drain.signal,
     kill: kill.signal,
   }

@@ -1,6 +1,6 @@
 import { runUntilDrained, systemClock } from '../core/index.ts'
 import { ApiServer, type ServerOptions, type Serving } from '../server/index.ts'
-import { dataDirectory } from './data-directory.ts'
+import { dataDirectoryPath } from './data-directory.ts'
 import type { Io } from './io.ts'
 import { kubernetesVersion } from './kubernetes-version.ts'
 import { serverProcess } from './server-process.ts'
@@ -21,7 +21,7 @@ export async function runServer(
   })
   const server = new ApiServer({
     options,
-    dataDirectory: dataDirectory(options.dataDir, io),
+    dataDirectory: dataDirectoryPath(options.dataDir, io),
     version: await kubernetesVersion(),
     clock: systemClock,
     log,

@@ -19,7 +19,6 @@ export async function runInProcess(
   const never = new AbortController().signal
   const code = await runCommand(commands, args, {
     env: options.env ?? {},
-    pid: process.pid,
     interactive: false,
     columns: 80,
     isRoot: false,
@@ -30,7 +29,6 @@ export async function runInProcess(
     stderr(text) {
       stderr += text
     },
-    readStdin: async () => '',
     drain: never,
     kill: never,
   })

@@ -1,6 +1,6 @@
 import { serverOptions } from '../../server/options/index.ts'
 import { defineCommand } from '../command.ts'
-import { outputOption } from '../common-options.ts'
+import { outputOption } from '../shared-options.ts'
 
 /** `sallyport serve`. */
 export const serveCommand = defineCommand({

@@ -1,21 +1,17 @@
 import { access } from 'node:fs/promises'
-import { join } from 'node:path'
 import { CommandFailed } from '../../core/index.ts'
 import type { StoreReport } from '../../storage/index.ts'
 import { defineCommand } from '../command.ts'
-import { dataDirectoryOption, outputOption } from '../common-options.ts'
 import { dataDirectory } from '../data-directory.ts'
 import { FailedWithResult } from '../failed-with-result.ts'
 import type { Io } from '../io.ts'
+import { dataDirectoryOption, outputOption } from '../shared-options.ts'
 
 const options = { ...dataDirectoryOption, ...outputOption }
 
-const storeDirectory = (given: string | undefined, io: Io): string =>
-  join(dataDirectory(given, io), 'store')
-
 /** The directory of a store that is there. */
 async function presentStore(given: string | undefined, io: Io): Promise<string> {
-  const directory = storeDirectory(given, io)
+  const { store: directory } = dataDirectory(given, io)
   await access(directory).catch((cause: unknown) => {
     throw new CommandFailed('NO_STORE', `there is no store in ${directory}`, {
       cause,
@@ -99,7 +95,7 @@ export const storeRestoreCommand = defineCommand({
   ],
   run: async ({ options: { dataDir, output }, args: [file = ''] }, io) => {
     const { restoreStore } = await import('../../storage/index.ts')
-    const directory = storeDirectory(dataDir, io)
+    const { store: directory } = dataDirectory(dataDir, io)
     const { revision, records } = await restoreStore(file, directory)
     if (output === 'json') io.stdout(`${JSON.stringify({ directory, revision, records })}\n`)
     else io.stdout(`${directory} has ${records} records; its revisions go on after ${revision}\n`)

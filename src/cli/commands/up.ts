@@ -1,7 +1,7 @@
 import type { OptionTable } from '../../core/index.ts'
 import { serverOptions } from '../../server/options/index.ts'
 import { defineCommand } from '../command.ts'
-import { outputOption } from '../common-options.ts'
+import { outputOption } from '../shared-options.ts'
 
 const options = {
   ...serverOptions,

@@ -1,4 +1,3 @@
-import { resolve } from 'node:path'
 import {
   CommandFailed,
   type OptionTable,
@@ -7,8 +6,8 @@ import {
   wellKnown,
 } from '../../core/index.ts'
 import { defineCommand } from '../command.ts'
-import { dataDirectoryOption, outputOption } from '../common-options.ts'
 import { dataDirectory } from '../data-directory.ts'
+import { dataDirectoryOption, outputOption } from '../shared-options.ts'
 import { createLogger } from '../stderr-logger.ts'
 
 const dayMs = 24 * 60 * 60_000
@@ -81,7 +80,7 @@ export const userCreateCommand = defineCommand({
       clock,
       write: (line) => io.stderr(line),
     })
-    const pki = await openPki(resolve(directory, 'pki'), { clock, log })
+    const pki = await openPki(directory.pki, { clock, log })
     if (values.group.includes(wellKnown.masters))
       io.stderr(`warning: ${name} will be in ${wellKnown.masters}: no RBAC rule can limit them\n`)
     const user = {

@@ -1,8 +1,9 @@
 import type { Revocation } from '../../authn/index.ts'
+import { systemClock } from '../../core/index.ts'
 import type { UserRecord } from '../../server/users/index.ts'
 import { defineCommand } from '../command.ts'
-import { dataDirectoryOption, outputOption } from '../common-options.ts'
 import { dataDirectory } from '../data-directory.ts'
+import { dataDirectoryOption, outputOption } from '../shared-options.ts'
 import { textTable } from '../text-table.ts'
 
 function stateOf(user: UserRecord, revocations: readonly Revocation[]): string {
@@ -12,7 +13,7 @@ function stateOf(user: UserRecord, revocations: readonly Revocation[]): string {
       (type === 'certificate' && value.toLowerCase() === user.serial.toLowerCase()),
   )
   if (revoked) return 'revoked'
-  return Date.parse(user.expires) < Date.now() ? 'expired' : 'valid'
+  return Date.parse(user.expires) < systemClock.now() ? 'expired' : 'valid'
 }
 
 /** `sallyport user list`. */

@@ -1,7 +1,7 @@
 import { kubeTime, type OptionTable, systemClock, WrongUsage } from '../../core/index.ts'
 import { defineCommand } from '../command.ts'
-import { dataDirectoryOption, outputOption } from '../common-options.ts'
 import { dataDirectory } from '../data-directory.ts'
+import { dataDirectoryOption, outputOption } from '../shared-options.ts'
 
 const options = {
   serial: {

@@ -1,6 +1,6 @@
 import { defineCommand } from '../command.ts'
-import { outputOption } from '../common-options.ts'
 import { packageVersion } from '../package-version.ts'
+import { outputOption } from '../shared-options.ts'
 
 /** `sallyport version`. */
 export const versionCommand = defineCommand({

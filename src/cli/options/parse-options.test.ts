@@ -45,7 +45,6 @@ test('a default holds until something is given, and no default is undefined or a
     token: undefined,
     config: undefined,
   })
-  expect(parsed.given.size).toBe(0)
 })
 
 test('the types of the values follow from the declarations', async () => {
@@ -117,12 +116,6 @@ describe('a wrong value is told with what would be right', () => {
 
   test('a word that resembles nothing gets no suggestion', async () => {
     expect(await problemsOf('--entirely-else')).toBe('there is no option --entirely-else')
-  })
-
-  test('what is wrong between values is told as well', async () => {
-    const sources = { argv: [], env: {}, readFile: noFile }
-    const parsing = parseOptions(shape, sources, ({ port }) => [`port ${port} does not fit`])
-    await expect(parsing).rejects.toThrow('port 5 does not fit')
   })
 })
 

@@ -25,8 +25,6 @@ export interface OptionSources {
 export interface ParsedOptions<Table extends OptionTable> {
   readonly values: OptionValues<Table>
   readonly positionals: readonly string[]
-  /** The names of the options that were given, in whatever way. */
-  readonly given: ReadonlySet<string>
 }
 
 interface Found {
@@ -35,14 +33,10 @@ interface Found {
   readonly where: string
 }
 
-/**
- * Reads every option of a command; throws WrongUsage with all problems at once. `problemsBetween`
- * finds what is wrong with values that are fine each by itself.
- */
+/** Reads every option of a command; throws WrongUsage with all problems at once. */
 export async function parseOptions<Table extends OptionTable>(
   shape: CommandShape & { readonly options: Table },
   sources: OptionSources,
-  problemsBetween: (values: OptionValues<Table>) => readonly string[] = () => [],
 ): Promise<ParsedOptions<Table>> {
   const table = shape.options
   const flags = readFlags(table, sources.argv)
@@ -57,10 +51,7 @@ export async function parseOptions<Table extends OptionTable>(
   }
   if (problems.length > 0) throw wrongUsage(problems)
   // Every property was read as its declaration says, which is what the type says too.
-  const typed = values as OptionValues<Table>
-  const between = problemsBetween(typed)
-  if (between.length > 0) throw wrongUsage(between)
-  return { values: typed, positionals: flags.positionals, given: new Set(found.keys()) }
+  return { values: values as OptionValues<Table>, positionals: flags.positionals }
 }
 
 function fromFlagsAndEnvironment(

@@ -6,9 +6,9 @@ import {
   type ServingCertificate,
 } from '../../pki/index.ts'
 import { acquireDirectoryLock, openEmbeddedStore, type Store } from '../../storage/index.ts'
+import { type DataDirectory, openDataDirectory } from '../data-directory/index.ts'
 import type { ServerOptions } from '../options/index.ts'
 import type { Closers } from './closers.ts'
-import { type DataDirectory, openDataDirectory } from './data-directory.ts'
 import { servingNames } from './serving-names.ts'
 import { fixedBundle, openTrustBundle, type TrustBundle } from './trust-bundle.ts'
 

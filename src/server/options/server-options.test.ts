@@ -1,11 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import { parseOptions } from '../../cli/options/index.ts'
-import { parseDuration } from '../../core/index.ts'
+import { parseDuration, WrongUsage } from '../../core/index.ts'
 import { problemsOfServerOptions, serverOptions } from './server-options.ts'
 
 const shape = { command: 'sallyport serve', summary: '', options: serverOptions, examples: [] }
-const parse = (...argv: string[]) =>
-  parseOptions(shape, { argv, env: {}, readFile: () => Promise.reject() }, problemsOfServerOptions)
+const parse = async (...argv: string[]) => {
+  const parsed = await parseOptions(shape, { argv, env: {}, readFile: () => Promise.reject() })
+  const [problem] = problemsOfServerOptions(parsed.values)
+  if (problem !== undefined) throw new WrongUsage(problem)
+  return parsed
+}
 
 test('without any flag the values are those of kube-apiserver where it has one', async () => {
   const { values } = await parse()

@@ -2,30 +2,10 @@ import { constants } from 'node:fs'
 import { access, mkdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CommandFailed, readFileIfPresent, systemErrorCode } from '../../core/index.ts'
-
-/** Where the parts of a server's state lie. */
-export interface DataDirectory {
-  readonly path: string
-  readonly pki: string
-  readonly store: string
-  readonly adminKubeconfig: string
-  readonly auditLog: string
-  readonly lock: string
-}
+import { type DataDirectory, dataDirectoryAt } from './layout.ts'
 
 /** The layout of the data directory; counted up when a part moves or changes its form. */
 const formatVersion = 1
-
-function layout(path: string): DataDirectory {
-  return {
-    path,
-    pki: join(path, 'pki'),
-    store: join(path, 'store'),
-    adminKubeconfig: join(path, 'admin.kubeconfig'),
-    auditLog: join(path, 'audit.log'),
-    lock: join(path, 'lock'),
-  }
-}
 
 async function requireUsable(path: string, userId: number | undefined): Promise<void> {
   const found = await stat(path)
@@ -80,5 +60,5 @@ export async function openDataDirectory(
   })
   await requireUsable(path, userId)
   await requireFormat(path)
-  return layout(path)
+  return dataDirectoryAt(path)
 }

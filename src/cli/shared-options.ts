@@ -1,4 +1,5 @@
 import type { OptionTable } from '../core/index.ts'
+import { serverOptions } from '../server/options/index.ts'
 
 /** The option that every command has. */
 export const outputOption = {
@@ -11,13 +12,7 @@ export const outputOption = {
   },
 } as const satisfies OptionTable
 
-/** Where a server keeps everything. */
+/** Where the server keeps everything, for commands that look for it there. */
 export const dataDirectoryOption = {
-  'data-dir': {
-    type: 'path',
-    describe:
-      'Directory with everything that is kept: /var/lib/sallyport for root, the XDG data directory for others unless given',
-    group: 'Storage',
-    placeholder: 'DIR',
-  },
+  'data-dir': { ...serverOptions['data-dir'], group: 'Cluster' },
 } as const satisfies OptionTable
