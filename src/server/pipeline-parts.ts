@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http'
+import type { Impersonate } from '../authn/index.ts'
 import type {
   ApiError,
   Attributes,
   Authentication,
-  AuthenticationRequest,
   Authenticator,
   AuthorizedRequest,
   Authorizer,
@@ -34,13 +34,6 @@ type UpgradeHandler = (
   upgrade: Upgrade,
   signal: AbortSignal,
 ) => void | Promise<void>
-
-/** Gives back who acts: somebody else if the request asks for it and may, the same object if not. */
-type Impersonate = (
-  request: AuthenticationRequest,
-  authentication: Authentication,
-  signal: AbortSignal,
-) => Authentication | Promise<Authentication>
 
 /** Told of every request, refused ones too. */
 export interface AuditTrail {

@@ -35,7 +35,6 @@ function labelsOf(kind: Kind, record: StoredRecord): Labels {
 
 function combine(kind: Kind, labels: LabelSelector, fields: FieldSelector): Selection {
   const { pinnedName, pinnedNamespace } = fields
-  const onlyNames = /^metadata\.name(space)?=[^,]*$/.test(fields.canonical)
   return {
     isEverything: false,
     matches(record) {
@@ -43,7 +42,7 @@ function combine(kind: Kind, labels: LabelSelector, fields: FieldSelector): Sele
       if (pinnedName !== undefined && key.name !== pinnedName) return false
       if (pinnedNamespace !== undefined && (key.namespace ?? '') !== pinnedNamespace) return false
       if (!labels.isEverything && !labels(labelsOf(kind, record))) return false
-      return fields.isEverything || onlyNames || fields(decodeObject(kind, record))
+      return fields.isEverything || fields.isPinned || fields(decodeObject(kind, record))
     },
   }
 }

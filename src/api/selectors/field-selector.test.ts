@@ -69,10 +69,15 @@ describe('a parsed field selector', () => {
     expect(open.pinnedNamespace).toBeUndefined()
   })
 
-  test('has one canonical form that parses to itself', () => {
-    const { canonical } = parseFieldSelector('spec.nodeName!=b\\,c,metadata.name==a', pods)
-    expect(canonical).toBe('metadata.name=a,spec.nodeName!=b\\,c')
-    expect(parseFieldSelector(canonical, pods).canonical).toBe(canonical)
+  test.each([
+    ['metadata.name=a', true],
+    ['metadata.name=a,metadata.namespace=n', true],
+    ['metadata.name=a,metadata.name=b', false],
+    ['metadata.name=a,spec.nodeName=n', false],
+    ['metadata.name!=a', false],
+    ['', false],
+  ])('%j is decided by name and namespace alone: %j', (text, answer) => {
+    expect(parseFieldSelector(text, pods).isPinned).toBe(answer)
   })
 
   test('knows that it selects everything', () => {

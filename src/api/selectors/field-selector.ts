@@ -1,6 +1,6 @@
 import { badRequest, type KubeObject } from '../../core/index.ts'
 import type { KindDefinition } from '../kinds/kind-definition.ts'
-import { type FieldTerm, formatFieldTerm, parseFieldTerms } from './parse-field-terms.ts'
+import { type FieldTerm, parseFieldTerms } from './parse-field-terms.ts'
 
 /** What a field selector needs to know of a kind. */
 export type SelectableKind = Pick<KindDefinition, 'kind' | 'selectableFields'>
@@ -10,12 +10,12 @@ export interface FieldSelector {
   (object: KubeObject): boolean
   /** True when nothing is left out, so that there is no need to ask. */
   readonly isEverything: boolean
-  /** The same selector always in the same words, in the grammar it can be parsed from. */
-  readonly canonical: string
   /** The only `metadata.name` that can be selected. */
   readonly pinnedName?: string
   /** The only `metadata.namespace` that can be selected. */
   readonly pinnedNamespace?: string
+  /** True when that name and namespace decide alone, so that the object need not be read. */
+  readonly isPinned: boolean
 }
 
 type FieldReader = (object: KubeObject) => string
@@ -49,9 +49,13 @@ export function parseFieldSelector(text: string, definition: SelectableKind): Fi
   })
   const pinnedName = pinned(terms, 'metadata.name')
   const pinnedNamespace = pinned(terms, 'metadata.namespace')
+  // A second term on the same field is one more than what can be pinned.
+  const isPinned =
+    terms.length > 0 &&
+    terms.length === Number(pinnedName !== undefined) + Number(pinnedNamespace !== undefined)
   return Object.assign((object: KubeObject) => matchers.every((matches) => matches(object)), {
     isEverything: matchers.length === 0,
-    canonical: terms.map(formatFieldTerm).join(','),
+    isPinned,
     ...(pinnedName !== undefined && { pinnedName }),
     ...(pinnedNamespace !== undefined && { pinnedNamespace }),
   })

@@ -2,7 +2,6 @@ export { type FieldSelector, parseFieldSelector, type SelectableKind } from './f
 export type { Labels } from './label-requirement.ts'
 export {
   type LabelSelector,
-  labelSelectorFromObject,
   labelSelectorFromSet,
   parseLabelSelector,
 } from './label-selector.ts'

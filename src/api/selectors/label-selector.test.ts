@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { labelSelectorFromObject, labelSelectorFromSet, parseLabelSelector } from './index.ts'
+import { labelSelectorFromSet, parseLabelSelector } from './index.ts'
 
 const labels = { app: 'web', tier: 'front', 'example.com/rank': '7', empty: '' }
 
@@ -107,41 +107,6 @@ describe('a parsed label selector', () => {
         const { canonical } = parseLabelSelector(requirements.join(','))
         expect(parseLabelSelector(canonical).canonical).toBe(canonical)
       }),
-    )
-  })
-})
-
-describe('a LabelSelector object', () => {
-  test.each([
-    [undefined, false],
-    [{}, true],
-    [{ matchLabels: { app: 'web' } }, true],
-    [{ matchLabels: { app: 'db' } }, false],
-    [{ matchExpressions: [{ key: 'app', operator: 'In', values: ['db', 'web'] }] }, true],
-    [{ matchExpressions: [{ key: 'app', operator: 'NotIn', values: ['web'] }] }, false],
-    [{ matchExpressions: [{ key: 'app', operator: 'Exists' }] }, true],
-    [{ matchExpressions: [{ key: 'app', operator: 'DoesNotExist' }] }, false],
-    [{ matchLabels: { app: 'web' }, matchExpressions: [{ key: 'x', operator: 'Exists' }] }, false],
-  ])('%j answers %j', (object, answer) => {
-    expect(labelSelectorFromObject(object)(labels)).toBe(answer)
-  })
-
-  test.each([
-    [
-      { matchExpressions: [{ key: 'a', operator: 'Like' }] },
-      '"Like" is not a valid label selector operator',
-    ],
-    [
-      { matchExpressions: [{ key: 'a', operator: 'In', values: [] }] },
-      "values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty",
-    ],
-    [
-      { matchExpressions: [{ key: 'a', operator: 'Exists', values: ['x'] }] },
-      'values: Invalid value: ["x"]: values set must be empty for exists and does not exist',
-    ],
-  ])('%j is a 400', (object, message) => {
-    expect(() => labelSelectorFromObject(object)).toThrow(
-      expect.objectContaining({ reason: 'BadRequest', message }),
     )
   })
 })

@@ -1,11 +1,8 @@
-import { badRequest, isRecord } from '../../core/index.ts'
 import {
   formatRequirement,
-  type LabelOperator,
   type LabelRequirement,
   type Labels,
   requirementMatcher,
-  requirementProblems,
 } from './label-requirement.ts'
 import { parseLabelRequirements } from './parse-label-requirements.ts'
 
@@ -27,8 +24,6 @@ function selectorOf(requirements: readonly LabelRequirement[]): LabelSelector {
   })
 }
 
-const nothing: LabelSelector = Object.assign(() => false, { isEverything: false, canonical: '' })
-
 /** Parses the `labelSelector` of a request; throws a 400. Empty text selects everything. */
 export const parseLabelSelector = (text: string): LabelSelector =>
   selectorOf(parseLabelRequirements(text))
@@ -38,43 +33,3 @@ export const labelSelectorFromSet = (labels: Readonly<Record<string, string>>): 
   selectorOf(
     Object.entries(labels).map(([key, value]) => ({ key, operator: '=', values: [value] })),
   )
-
-const operatorOf: ReadonlyMap<unknown, LabelOperator> = new Map([
-  ['In', 'in'],
-  ['NotIn', 'notin'],
-  ['Exists', 'exists'],
-  ['DoesNotExist', '!'],
-])
-
-const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
-const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
-
-function requirementOf(expression: unknown): LabelRequirement {
-  const fields = isRecord(expression) ? expression : {}
-  const operator = operatorOf.get(fields['operator'])
-  if (operator === undefined) {
-    const shown = JSON.stringify(textOf(fields['operator']))
-    throw badRequest(`${shown} is not a valid label selector operator`)
-  }
-  const values = [...new Set(listOf(fields['values']).map(textOf))].sort()
-  return { key: textOf(fields['key']), operator, values }
-}
-
-/**
- * Reads a LabelSelector object (`matchLabels`, `matchExpressions`); throws a 400.
- * No object selects nothing, an empty one everything.
- */
-export function labelSelectorFromObject(selector: unknown): LabelSelector {
-  if (!isRecord(selector)) return nothing
-  const matchLabels = isRecord(selector['matchLabels']) ? selector['matchLabels'] : {}
-  const requirements: LabelRequirement[] = [
-    ...Object.entries(matchLabels).map(
-      ([key, value]): LabelRequirement => ({ key, operator: '=', values: [textOf(value)] }),
-    ),
-    ...listOf(selector['matchExpressions']).map(requirementOf),
-  ]
-  const problems = [...new Set(requirements.flatMap(requirementProblems))]
-  if (problems.length === 1) throw badRequest(problems.join())
-  if (problems.length > 1) throw badRequest(`[${problems.join(', ')}]`)
-  return selectorOf(requirements)
-}

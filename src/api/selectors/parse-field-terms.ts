@@ -21,8 +21,6 @@ function unescapeValue(text: string): string {
   })
 }
 
-const escapeValue = (value: string): string => value.replace(/[\\,=]/g, '\\$&')
-
 /** Parses Kubernetes' field selector grammar (`a=b,c!=d`); throws a 400. Terms come out sorted. */
 export function parseFieldTerms(text: string): FieldTerm[] {
   return splitTerms(text)
@@ -39,7 +37,3 @@ export function parseFieldTerms(text: string): FieldTerm[] {
       }
     })
 }
-
-/** The term in the grammar that it can be parsed from. */
-export const formatFieldTerm = ({ field, equal, value }: FieldTerm): string =>
-  `${field}${equal ? '=' : '!='}${escapeValue(value)}`
