@@ -119,6 +119,11 @@ export class InProcessServer {
     return this.#lines.length
   }
 
+  /** Ends in good order: streams are told, requests under way are answered. */
+  async drain(): Promise<void> {
+    await this.#server.stop(AbortSignal.timeout(10_000))
+  }
+
   /** Stops at once, whatever is under way, and keeps the data directory. */
   async halt(): Promise<void> {
     for (const caller of this.#callers.splice(0)) caller.close()
