@@ -1,7 +1,6 @@
 import { changeObject } from '../client/index.ts'
-import { type ClusterView, isRecord, type KubeObject } from '../core/index.ts'
+import { type ClusterView, isRecord, type KubeObject, wellKnownKinds } from '../core/index.ts'
 import {
-  configMapKind,
   dataKeys,
   formatRevocation,
   normalSerial,
@@ -17,7 +16,7 @@ export async function listRevocations(
   view: ClusterView,
   signal: AbortSignal,
 ): Promise<ParsedRevocations> {
-  return parseRevocations(await view.get(configMapKind, revocationListKey, signal))
+  return parseRevocations(await view.get(wellKnownKinds.configMap, revocationListKey, signal))
 }
 
 /** Puts an entry on the list, whoever else is writing it; false when it was there already. */
@@ -67,7 +66,7 @@ async function changeLines(
   signal: AbortSignal,
   change: LineChange,
 ): Promise<boolean> {
-  const list = { view, kind: configMapKind, key: revocationListKey }
+  const list = { view, kind: wellKnownKinds.configMap, key: revocationListKey }
   return changeObject(
     list,
     (present = emptyList()) => {

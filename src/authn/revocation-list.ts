@@ -1,4 +1,4 @@
-import { isRecord, type Kind, type KubeObject } from '../core/index.ts'
+import { isRecord, type KubeObject } from '../core/index.ts'
 
 /** What can be revoked: everything of a user, one certificate, or one token. */
 export type RevocationType = 'user' | 'certificate' | 'token'
@@ -14,15 +14,6 @@ export interface Revocation {
 
 /** Where the list is kept. */
 export const revocationListKey = { namespace: 'kube-system', name: 'sallyport-revoked' } as const
-
-/** The kind of the object that holds the list. */
-export const configMapKind: Kind = {
-  group: '',
-  version: 'v1',
-  kind: 'ConfigMap',
-  resource: 'configmaps',
-  namespaced: true,
-}
 
 /** The data key of each type. */
 export const dataKeys: Readonly<Record<RevocationType, string>> = {
@@ -71,14 +62,21 @@ export function parseRevocationLine(
 ): Revocation | string | undefined {
   const trimmed = line.trim()
   if (trimmed === '' || trimmed.startsWith('#')) return undefined
-  const [, json, bare, note] = /^(?:("(?:[^"\\]|\\.)*")|(.+?))(?:\s+#\s*(.*))?$/.exec(trimmed) ?? []
-  const value = json === undefined ? bare : unquoted(json)
-  if (value === undefined || (json === undefined && value.startsWith('"'))) {
-    return 'the quoted value cannot be read'
-  }
+  const json = /^"(?:[^"\\]|\\.)*"/.exec(trimmed)?.[0]
+  const value = json === undefined ? beforeNote(trimmed) : unquoted(json)
+  const rest = trimmed.slice(json?.length ?? value?.length)
+  const note = /^\s+#(.*)$/s.exec(rest)?.[1]?.trim()
+  const isBroken = (json === undefined && trimmed.startsWith('"')) || (rest && note === undefined)
+  if (value === undefined || isBroken) return 'the quoted value cannot be read'
   const normal = type === 'certificate' ? normalSerial(value) : value
   if (normal === undefined) return 'the serial number is not hexadecimal'
   return { type, value: normal, ...(note && { note }) }
+}
+
+/** A note begins with a `#` after a space. */
+function beforeNote(line: string): string {
+  const end = line.search(/\s#/)
+  return (end < 0 ? line : line.slice(0, end)).trimEnd()
 }
 
 function unquoted(json: string): string | undefined {

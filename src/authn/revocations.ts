@@ -10,9 +10,9 @@ import {
   type Logger,
   neverFails,
   unauthorized,
+  wellKnownKinds,
 } from '../core/index.ts'
 import {
-  configMapKind,
   normalSerial,
   parseRevocations,
   type Revocation,
@@ -30,6 +30,9 @@ export interface RevocationsOptions {
   readonly sight: 'always' | SightOptions
 }
 
+/** A list of which nothing can be read must not fill the log. */
+const maxToldProblems = 10
+
 /** Knows who is revoked, from `start` to `stop`, and refuses everybody while it cannot know. */
 export class Revocations implements Component {
   readonly name = 'revocations'
@@ -40,7 +43,7 @@ export class Revocations implements Component {
   readonly #listeners: RevocationListeners
   readonly #sight: ListSight | undefined
   #revoked: ReadonlySet<string> = new Set()
-  #problems: readonly string[] = []
+  #problems: ReadonlySet<string> = new Set()
   #changes = 0
   #known = false
   #ended: Promise<unknown> = Promise.resolve()
@@ -60,7 +63,7 @@ export class Revocations implements Component {
     const { namespace, name } = revocationListKey
     const query = { namespace, fieldSelector: `metadata.name=${name}` }
     const following = follow(
-      { view, kind: configMapKind, query, log: this.#log },
+      { view, kind: wellKnownKinds.configMap, query, log: this.#log },
       { put: (list) => this.#take(list), remove: () => this.#take(undefined) },
       this.#stop.signal,
     )
@@ -110,7 +113,7 @@ export class Revocations implements Component {
     return new ListSight(sight, clock, {
       look: async (signal) => {
         const before = this.#changes
-        const list = await view.get(configMapKind, revocationListKey, signal)
+        const list = await view.get(wellKnownKinds.configMap, revocationListKey, signal)
         // A watch event that came meanwhile is newer than this answer may be.
         if (before === this.#changes && !signal.aborted) this.#take(list)
       },
@@ -137,9 +140,11 @@ export class Revocations implements Component {
   }
 
   #warn(problems: readonly string[]): void {
-    const news = problems.filter((problem) => !this.#problems.includes(problem))
-    this.#problems = problems
-    for (const problem of news) this.#log.warn({ problem }, 'revocation list has a bad entry')
+    const news = problems.filter((problem) => !this.#problems.has(problem))
+    this.#problems = new Set(problems)
+    for (const problem of news.slice(0, maxToldProblems)) {
+      this.#log.warn({ problem, problems: problems.length }, 'revocation list has a bad entry')
+    }
   }
 }
 

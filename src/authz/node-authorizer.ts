@@ -5,15 +5,13 @@ import {
   type Decision,
   goQuote,
   isRecord,
-  type Kind,
   type ResourceAttributes,
+  wellKnownKinds,
 } from '../core/index.ts'
 import { nodeLeaseNamespace, nodeNameOf } from './node-identity.ts'
 
 const allowed: Decision = { allowed: true, reason: '' }
 const no = (reason = ''): Decision => ({ allowed: false, reason })
-
-const podKind: Kind = { group: '', version: 'v1', kind: 'Pod', resource: 'pods', namespaced: true }
 
 const read = ['get', 'list', 'watch']
 
@@ -109,7 +107,7 @@ async function readOwnPod(
   signal: AbortSignal,
 ): Promise<Decision> {
   const { namespace = '', name = '' } = resource ?? {}
-  const pod = await view.get(podKind, { namespace, name }, signal)
+  const pod = await view.get(wellKnownKinds.pod, { namespace, name }, signal)
   const spec = pod?.['spec']
   if (isRecord(spec) && spec['nodeName'] === node) return allowed
   return no(`no relationship found between node '${node}' and this object`)

@@ -1,4 +1,10 @@
-import { apiVersionOf, type Kind, type KubeObject, type ReviewKind } from '../core/index.ts'
+import {
+  apiVersionOf,
+  type Kind,
+  type KubeObject,
+  type ReviewKind,
+  wellKnownKinds,
+} from '../core/index.ts'
 import { creationPath, objectPath } from './resource-path.ts'
 
 const authentication = { group: 'authentication.k8s.io', version: 'v1' } as const
@@ -12,14 +18,6 @@ const groupVersionOf: Readonly<Record<ReviewKind, Pick<Kind, 'group' | 'version'
   LocalSubjectAccessReview: authorization,
   SelfSubjectAccessReview: authorization,
   SelfSubjectRulesReview: authorization,
-}
-
-const serviceAccounts: Kind = {
-  group: '',
-  version: 'v1',
-  kind: 'ServiceAccount',
-  resource: 'serviceaccounts',
-  namespaced: true,
 }
 
 /** Where the API serves a review. */
@@ -39,7 +37,7 @@ export function reviewRequest(
   const resource = reviewKind(kind)
   const path =
     kind === 'TokenRequest'
-      ? objectPath(serviceAccounts, metadata, 'token')
+      ? objectPath(wellKnownKinds.serviceAccount, metadata, 'token')
       : creationPath(resource, metadata.namespace)
   return { path, body: { ...object, kind, apiVersion: apiVersionOf(resource) } }
 }

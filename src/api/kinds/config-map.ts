@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { KubeObject } from '../../core/index.ts'
+import { type KubeObject, wellKnownKinds } from '../../core/index.ts'
 import { configKeyProblems } from '../validation/config-keys.ts'
 import {
   type FieldProblem,
@@ -57,7 +57,7 @@ function validate(draft: KubeObject): FieldProblem[] {
 
 /** Settings as text or bytes under keys. */
 export const configMap = defineKind({
-  kind: { group: '', version: 'v1', kind: 'ConfigMap', resource: 'configmaps', namespaced: true },
+  kind: wellKnownKinds.configMap,
   shortNames: ['cm'],
   validate,
   validateUpdate: (draft, stored) => immutableDataProblems(draft, stored, ['data', 'binaryData']),

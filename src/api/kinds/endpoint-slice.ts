@@ -1,4 +1,4 @@
-import type { KubeObject } from '../../core/index.ts'
+import { type KubeObject, wellKnownKinds } from '../../core/index.ts'
 import { domainNameProblems } from '../validation/domain-name.ts'
 import {
   duplicateValue,
@@ -145,13 +145,7 @@ const shown = (items: string[]): string => (items.length === 0 ? '<unset>' : wit
 
 /** Addresses behind a Service. */
 export const endpointSlice = defineKind({
-  kind: {
-    group: 'discovery.k8s.io',
-    version: 'v1',
-    kind: 'EndpointSlice',
-    resource: 'endpointslices',
-    namespaced: true,
-  },
+  kind: wellKnownKinds.endpointSlice,
   hasGeneration: true,
   isNewGeneration: (draft, stored) =>
     ['addressType', 'endpoints', 'ports'].some((part) => !sameMeaning(draft[part], stored[part])) ||

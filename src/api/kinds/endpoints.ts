@@ -1,4 +1,4 @@
-import type { KubeObject } from '../../core/index.ts'
+import { type KubeObject, wellKnownKinds } from '../../core/index.ts'
 import { type FieldProblem, invalidEach, required } from '../validation/field-problem.ts'
 import { endpointIpProblems, ipProblems, ipWarnings } from '../validation/ip.ts'
 import { nameIsDnsSubdomain } from '../validation/names.ts'
@@ -71,7 +71,7 @@ function shownEndpoints(object: KubeObject): string {
 
 /** Addresses behind a Service, in the older form. */
 export const endpoints = defineKind({
-  kind: { group: '', version: 'v1', kind: 'Endpoints', resource: 'endpoints', namespaced: true },
+  kind: wellKnownKinds.endpoints,
   shortNames: ['ep'],
   createOnUpdate: true,
   deprecation: 'v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice',

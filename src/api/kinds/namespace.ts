@@ -1,4 +1,4 @@
-import type { KubeObject } from '../../core/index.ts'
+import { type KubeObject, wellKnownKinds } from '../../core/index.ts'
 import { type FieldProblem, invalidEach, invalidValue } from '../validation/field-problem.ts'
 import { qualifiedNameProblems } from '../validation/label-rules.ts'
 import { unqualifiedProblems } from '../validation/metadata.ts'
@@ -48,7 +48,7 @@ function validateStatus(draft: KubeObject): FieldProblem[] {
 
 /** A scope for the names of other objects. */
 export const namespace = defineKind({
-  kind: { group: '', version: 'v1', kind: 'Namespace', resource: 'namespaces', namespaced: false },
+  kind: wellKnownKinds.namespace,
   shortNames: ['ns'],
   // Nobody deletes every namespace at once.
   verbs: ['create', 'delete', 'get', 'list', 'patch', 'update', 'watch'],

@@ -1,4 +1,4 @@
-import { type KubeObject, kubeTime } from '../../core/index.ts'
+import { type KubeObject, kubeTime, wellKnownKinds } from '../../core/index.ts'
 import { dns1123LabelProblems } from '../validation/names.ts'
 import { defineKind } from './define-kind.ts'
 import {
@@ -66,7 +66,7 @@ function mergeStatus(sent: KubeObject, stored: KubeObject): KubeObject {
 
 /** A group of containers; here an object without a kubelet behind it. */
 export const pod = defineKind({
-  kind: { group: '', version: 'v1', kind: 'Pod', resource: 'pods', namespaced: true },
+  kind: wellKnownKinds.pod,
   shortNames: ['po'],
   returnsDeleted: true,
   marksDeleted: true,

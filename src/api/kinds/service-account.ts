@@ -1,4 +1,4 @@
-import type { KubeObject } from '../../core/index.ts'
+import { type KubeObject, wellKnownKinds } from '../../core/index.ts'
 import { defineKind } from './define-kind.ts'
 import { recordsAt, textAt } from './fields.ts'
 
@@ -15,13 +15,7 @@ function cleanSecretReferences(draft: KubeObject): void {
 
 /** The identity that workloads of a namespace act under. */
 export const serviceAccount = defineKind({
-  kind: {
-    group: '',
-    version: 'v1',
-    kind: 'ServiceAccount',
-    resource: 'serviceaccounts',
-    namespaced: true,
-  },
+  kind: wellKnownKinds.serviceAccount,
   shortNames: ['sa'],
   returnsDeleted: true,
   warnings: ({ metadata }) =>

@@ -1,4 +1,4 @@
-import { isRecord, type KubeObject } from '../../core/index.ts'
+import { isRecord, type KubeObject, wellKnownKinds } from '../../core/index.ts'
 import { nameIsDnsLabel } from '../validation/names.ts'
 import { defineKind, statusSubresource } from './define-kind.ts'
 import {
@@ -71,7 +71,7 @@ function prepareUpdate(draft: KubeObject, stored: KubeObject): void {
 
 /** A stable address and name for a set of endpoints. */
 export const service = defineKind({
-  kind: { group: '', version: 'v1', kind: 'Service', resource: 'services', namespaced: true },
+  kind: wellKnownKinds.service,
   shortNames: ['svc'],
   returnsDeleted: true,
   categories: ['all'],

@@ -4,25 +4,8 @@ import {
   isRecord,
   type Kind,
   type KubeObject,
+  wellKnownKinds,
 } from '../../core/index.ts'
-
-const core = (kind: string, resource: string, namespaced: boolean): Kind => ({
-  group: '',
-  version: 'v1',
-  kind,
-  resource,
-  namespaced,
-})
-const namespaceKind = core('Namespace', 'namespaces', false)
-const serviceKind = core('Service', 'services', true)
-const endpointsKind = core('Endpoints', 'endpoints', true)
-const endpointSliceKind: Kind = {
-  group: 'discovery.k8s.io',
-  version: 'v1',
-  kind: 'EndpointSlice',
-  resource: 'endpointslices',
-  namespaced: true,
-}
 
 /** The namespaces that every cluster has. */
 const systemNamespaces = ['default', 'kube-node-lease', 'kube-public', 'kube-system'] as const
@@ -119,7 +102,7 @@ async function ensureService(
   location: ApiLocation,
   signal: AbortSignal,
 ): Promise<void> {
-  const present = await createIfAbsent(view, serviceKind, serviceOf(location), signal)
+  const present = await createIfAbsent(view, wellKnownKinds.service, serviceOf(location), signal)
   if (!present) return
   const stored = isRecord(present['spec']) ? present['spec'] : {}
   const spec = { ...stored, ports: servicePorts(location.port) }
@@ -130,7 +113,7 @@ async function ensureService(
 export async function ensureNamespaces(view: ClusterView, signal: AbortSignal): Promise<void> {
   for (const name of systemNamespaces) {
     const namespace = { kind: 'Namespace', apiVersion: 'v1', metadata: { name } }
-    await createIfAbsent(view, namespaceKind, namespace, signal)
+    await createIfAbsent(view, wellKnownKinds.namespace, namespace, signal)
   }
 }
 
@@ -141,6 +124,6 @@ export async function ensureApiService(
   signal: AbortSignal,
 ): Promise<void> {
   await ensureService(view, location, signal)
-  await ensure(view, endpointsKind, endpointsOf(location), signal)
-  await ensure(view, endpointSliceKind, endpointSliceOf(location), signal)
+  await ensure(view, wellKnownKinds.endpoints, endpointsOf(location), signal)
+  await ensure(view, wellKnownKinds.endpointSlice, endpointSliceOf(location), signal)
 }

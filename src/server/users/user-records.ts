@@ -1,5 +1,5 @@
 import { changeObject } from '../../client/index.ts'
-import { type ClusterView, isRecord, type Kind, type KubeObject } from '../../core/index.ts'
+import { type ClusterView, isRecord, type KubeObject, wellKnownKinds } from '../../core/index.ts'
 
 /** A client certificate that was issued to a person. */
 export interface UserRecord {
@@ -12,13 +12,6 @@ export interface UserRecord {
   readonly expires: string
 }
 
-const configMap: Kind = {
-  group: '',
-  version: 'v1',
-  kind: 'ConfigMap',
-  resource: 'configmaps',
-  namespaced: true,
-}
 const key = { namespace: 'kube-system', name: 'sallyport-users' } as const
 
 function recordOf(serial: string, text: unknown): UserRecord | undefined {
@@ -40,7 +33,7 @@ export async function listUserRecords(
   view: ClusterView,
   signal: AbortSignal,
 ): Promise<UserRecord[]> {
-  const list = await view.get(configMap, key, signal)
+  const list = await view.get(wellKnownKinds.configMap, key, signal)
   return Object.entries(dataOf(list))
     .flatMap(([serial, text]) => recordOf(serial, text) ?? [])
     .sort((a, b) => a.issued.localeCompare(b.issued))
@@ -53,7 +46,7 @@ export async function addUserRecord(
   signal: AbortSignal,
 ): Promise<void> {
   await changeObject(
-    { view, kind: configMap, key },
+    { view, kind: wellKnownKinds.configMap, key },
     (present = emptyList()) => ({
       ...present,
       data: { ...dataOf(present), [serial]: JSON.stringify(facts) },

@@ -1,0 +1,26 @@
+import type { Kind } from './kube-object.ts'
+
+const coreKind = (kind: string, resource: string, namespaced = true): Kind => ({
+  group: '',
+  version: 'v1',
+  kind,
+  resource,
+  namespaced,
+})
+
+/** Kinds that not only the API knows: other rooms ask a cluster for them by name. */
+export const wellKnownKinds = {
+  configMap: coreKind('ConfigMap', 'configmaps'),
+  endpoints: coreKind('Endpoints', 'endpoints'),
+  endpointSlice: {
+    group: 'discovery.k8s.io',
+    version: 'v1',
+    kind: 'EndpointSlice',
+    resource: 'endpointslices',
+    namespaced: true,
+  },
+  namespace: coreKind('Namespace', 'namespaces', false),
+  pod: coreKind('Pod', 'pods'),
+  service: coreKind('Service', 'services'),
+  serviceAccount: coreKind('ServiceAccount', 'serviceaccounts'),
+} as const satisfies Readonly<Record<string, Kind>>
