@@ -8,6 +8,7 @@ import {
   parseJson,
   readPatched,
 } from '../content/index.ts'
+import type { PatchType } from '../patch/index.ts'
 import type { GroupVersionKind } from '../schema/index.ts'
 import type { ApiCall } from './api-call.ts'
 
@@ -59,12 +60,12 @@ export async function decodeSent(
 }
 
 /** The patch in the body of a request. */
-export async function decodePatch(call: ApiCall): Promise<ParsedJson> {
+export async function decodePatch(call: ApiCall, type: PatchType): Promise<ParsedJson> {
   const bytes = await call.readBody()
   try {
     return parseJson(bytes)
   } catch (error) {
-    if (!(error instanceof ApiError)) throw error
+    if (!(error instanceof ApiError) || type === 'strategic') throw error
     throw badRequest(`error decoding patch: ${error.message}`)
   }
 }

@@ -100,8 +100,6 @@ function patched(call: ApiCall, sentPatch: SentPatch, stored: KubeObject): Sent 
     patch,
     keepsKind: type === 'strategic',
   })
-  requireUrlName(call, sent.object)
-  placeInNamespace(kind, call.info.namespace, sent.object)
   return sent
 }
 
@@ -110,8 +108,8 @@ export async function handlePatch(call: ApiCall): Promise<void> {
   const { context, user, signal, resource, info } = call
   const type = patchTypeOf(call.request.headers['content-type'])
   const { dryRun, fieldValidation } = writeParametersOf(info.query, 'PatchOptions')
-  const sentPatch = { type, patch: await decodePatch(call), fieldValidation }
-  const warnings = new Set<string>()
+  const sentPatch = { type, patch: await decodePatch(call, type), fieldValidation }
+  let warned: readonly string[] = []
   const result = await updateObject(context, resource.definition, {
     user,
     dryRun,
@@ -119,11 +117,17 @@ export async function handlePatch(call: ApiCall): Promise<void> {
     ...subresourceOf(call),
     key: keyOfCall(call),
     mutate: (stored) => {
-      const sent = patched(call, sentPatch, stored)
-      for (const text of sent.warnings) warnings.add(text)
-      return sent.object
+      const { object, warnings } = patched(call, sentPatch, stored)
+      // A further attempt has the same to say.
+      warn(
+        call,
+        warnings.filter((text) => !warned.includes(text)),
+      )
+      warned = [...warned, ...warnings]
+      requireUrlName(call, object)
+      placeInNamespace(resource.definition.kind, info.namespace, object)
+      return object
     },
   })
-  warn(call, [...warnings])
   await sendResult(call, 200, result)
 }

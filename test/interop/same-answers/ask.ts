@@ -31,6 +31,8 @@ export interface Ask extends AskOptions {
   readonly path: string
   /** Text and bytes are sent as they are, anything else as JSON. */
   readonly body?: unknown
+  /** Asked again until the answer has this code: what was granted takes a moment to count. */
+  readonly until?: number
   /** A watch: how many events to wait for before it is left. */
   readonly events?: number
   /** Requests to make once the watch is open. */
@@ -55,14 +57,17 @@ export type Step = Ask | ((seen: readonly Answer[]) => Ask)
 export interface Case {
   readonly name: string
   readonly steps: readonly Step[]
+  /** Cases in one lane run one after the other, because they use the same names. */
+  readonly lane?: string
   /** Cuts an answer down to what the case is about. */
   readonly view?: (json: unknown) => unknown
+  /** The same for an answer that is plain text. */
+  readonly viewText?: (text: string) => unknown
 }
 
 /** Cases that belong together; they share a namespace of their own. */
 export interface Topic {
   readonly name: string
-  readonly requirements: string
   /** Made on both servers beforehand; not compared. */
   readonly before?: readonly Step[]
   readonly cases: readonly Case[]
@@ -99,6 +104,9 @@ export const watch = (
   events: number,
   options: AskOptions & { readonly meanwhile?: readonly Step[] } = {},
 ): Ask => ({ method: 'GET', path, events, ...options })
+
+/** The same request, made until it is answered with `code`. */
+export const until = (code: number, ask: Ask): Ask => ({ ...ask, until: code })
 
 /** One case per row: a name and the requests. */
 export const cases = (rows: Readonly<Record<string, Step | readonly Step[]>>): Case[] =>

@@ -34,12 +34,15 @@ type Report = (at: readonly string[], ours: unknown, theirs: unknown) => void
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null
 
+const kindOf = (value: Record<string, unknown>): string =>
+  typeof value['kind'] === 'string' ? value['kind'] : ''
+
 /** Objects of two kinds have nothing in common: one difference says more than all their fields. */
 const areOfOneSort = (ours: unknown, theirs: unknown): ours is Record<string, unknown> =>
   isObject(ours) &&
   isObject(theirs) &&
   Array.isArray(ours) === Array.isArray(theirs) &&
-  ours['kind'] === theirs['kind']
+  kindOf(ours) === kindOf(theirs)
 
 function collect(ours: unknown, theirs: unknown, at: readonly string[], report: Report): void {
   if (!areOfOneSort(ours, theirs) || !isObject(theirs)) {
@@ -51,7 +54,7 @@ function collect(ours: unknown, theirs: unknown, at: readonly string[], report: 
 }
 
 const shown = (value: unknown): string =>
-  value === undefined ? 'nothing' : (JSON.stringify(value) ?? String(value)).slice(0, 600)
+  value === undefined ? 'nothing' : JSON.stringify(value).slice(0, 600)
 
 /** A difference for the eyes of whoever has to mend it. */
 export function describeDifference(difference: Difference): string {

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { Agent, request as send } from 'node:https'
+import { gunzipSync } from 'node:zlib'
 import type { Answer, Ask, Asker } from './ask.ts'
 
 /** How to reach a server and prove who one is. */
@@ -67,7 +68,7 @@ export class LiveServer {
       headers: distinctHeaders(response),
       text,
       json: parsed(text),
-      ...(events && { events: text.split('\n').filter(Boolean).map(parsed) }),
+      ...(events && { events: eventLines(text).map(parsed) }),
     }
   }
 
@@ -102,18 +103,29 @@ export class LiveServer {
   }
 }
 
+/** Bookmarks come when a server thinks fit, but for the one that ends the initial state. */
+const isPlainBookmark = (line: string): boolean =>
+  line.startsWith('{"type":"BOOKMARK"') && !line.includes('k8s.io/initial-events-end')
+
+const eventLines = (text: string): string[] =>
+  text.split('\n').filter((line) => line !== '' && !isPlainBookmark(line))
+
+function decoded(response: IncomingMessage, bytes: Buffer): string {
+  const isZipped = response.headers['content-encoding'] === 'gzip'
+  return (isZipped ? gunzipSync(bytes) : bytes).toString()
+}
+
+/** The whole body, or of a watch as many events as are wanted. */
 async function readBody(response: IncomingMessage, events: number | undefined): Promise<string> {
   const chunks: Buffer[] = []
-  let lines = 0
   try {
     for await (const chunk of response) {
-      const bytes = Buffer.from(chunk as Uint8Array)
-      chunks.push(bytes)
-      lines += bytes.filter((byte) => byte === 0x0a).length
-      if (events !== undefined && lines >= events) break
+      chunks.push(Buffer.from(chunk as Uint8Array))
+      const isWatched = events !== undefined && response.statusCode === 200
+      if (isWatched && eventLines(Buffer.concat(chunks).toString()).length >= events) break
     }
   } catch (cause) {
     if (chunks.length === 0) throw cause
   }
-  return Buffer.concat(chunks).toString()
+  return decoded(response, Buffer.concat(chunks))
 }

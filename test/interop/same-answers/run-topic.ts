@@ -15,7 +15,7 @@ export interface TopicOutcome {
   readonly requests: number
 }
 
-const casesAtATime = 6
+const lanesAtATime = 6
 
 /** An answer together with the request that brought it. */
 interface Exchange {
@@ -25,6 +25,23 @@ interface Exchange {
 
 const resolved = (step: Step, seen: readonly Answer[]): Ask =>
   typeof step === 'function' ? step(seen) : step
+
+const patienceMs = 5_000
+
+/** Repeats a request that needs the effect of an earlier one, which its server may not have seen yet. */
+async function answerWhenReady(
+  server: LiveServer,
+  ask: Ask,
+  namespace: string,
+  onceOpen: () => Promise<void>,
+): Promise<Answer> {
+  const deadline = performance.now() + patienceMs
+  for (;;) {
+    const answer = await server.answer(ask, namespace, onceOpen)
+    const isReady = ask.until === undefined || answer.code === ask.until
+    if (isReady || performance.now() > deadline) return answer
+  }
+}
 
 /** Makes the requests of a case one after the other, with those meanwhile in a watch in their place. */
 async function exchangesOf(
@@ -38,7 +55,7 @@ async function exchangesOf(
     const seen = [...before, ...done.map(({ answer }) => answer)]
     const ask = resolved(step, seen)
     let inside: Exchange[] = []
-    const answer = await server.answer(ask, namespace, async () => {
+    const answer = await answerWhenReady(server, ask, namespace, async () => {
       if (ask.meanwhile) inside = await exchangesOf(server, ask.meanwhile, namespace, seen)
     })
     done.push(...inside, { ask, answer })
@@ -64,8 +81,8 @@ async function runCase(topic: Topic, one: Case, servers: ServerPair): Promise<To
     const request = `${index + 1} ${ask.method} ${ask.path}`
     return compareAnswers(
       { topic: topic.name, case: one.name, request },
-      ourNames.answer(mine, one.view),
-      theirNames.answer(answer, one.view),
+      ourNames.answer(mine, one),
+      theirNames.answer(answer, one),
     )
   })
   return { differences, requests: theirs.length }
@@ -83,6 +100,15 @@ async function createNamespace(server: LiveServer, name: string): Promise<void> 
   if (code !== 201 && code !== 409) throw new Error(`cannot make namespace ${name}: ${text}`)
 }
 
+function lanesOf(cases: readonly Case[]): Case[][] {
+  const lanes = new Map<string, Case[]>()
+  for (const one of cases) {
+    const lane = one.lane ?? one.name
+    lanes.set(lane, [...(lanes.get(lane) ?? []), one])
+  }
+  return [...lanes.values()]
+}
+
 /** Puts all cases of a topic to both servers. */
 export async function runTopic(topic: Topic, servers: ServerPair): Promise<TopicOutcome> {
   const namespace = namespaceOf(topic)
@@ -94,13 +120,13 @@ export async function runTopic(topic: Topic, servers: ServerPair): Promise<Topic
       exchangesOf(server, topic.before ?? [], namespace),
     ),
   )
-  const left = [...topic.cases]
+  const left = lanesOf(topic.cases)
   const outcomes: TopicOutcome[] = []
   const work = async (): Promise<void> => {
-    for (let one = left.shift(); one; one = left.shift())
-      outcomes.push(await runCase(topic, one, servers))
+    for (let lane = left.shift(); lane; lane = left.shift())
+      for (const one of lane) outcomes.push(await runCase(topic, one, servers))
   }
-  await Promise.all(Array.from({ length: casesAtATime }, work))
+  await Promise.all(Array.from({ length: lanesAtATime }, work))
   return {
     differences: outcomes.flatMap(({ differences }) => differences),
     requests: outcomes.reduce((sum, { requests }) => sum + requests, 0),

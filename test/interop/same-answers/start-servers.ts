@@ -70,24 +70,31 @@ async function connectTo(
 /** Starts a kube-apiserver on etcd and our server, with the same people in their token files. */
 export async function startServers(): Promise<RunningPair> {
   const directory = await mkdtemp(join(tmpdir(), 'same-answers-'))
-  const peer = await startPeer(directory)
-  const tokenFile = join(directory, 'tokens.csv')
-  const own = await startSallyport({
-    args: ['--token-auth-file', tokenFile, '--advertise-address', '127.0.0.1'],
-  })
-  const tokens = await readTokens(tokenFile)
-  const ours = await connectTo(own.kubeconfig, tokens)
-  const theirs = await connectTo(join(directory, 'admin.kubeconfig'), tokens)
-  return {
-    ours,
-    theirs,
-    async stop() {
-      ours.close()
-      theirs.close()
-      const ended = once(peer, 'exit')
-      peer.kill('SIGTERM')
-      await Promise.all([ended, own.stop()])
-      await rm(directory, { recursive: true, force: true })
-    },
+  const endings: (() => Promise<unknown>)[] = []
+  const stop = async (): Promise<void> => {
+    await Promise.all(endings.map((end) => end()))
+    await rm(directory, { recursive: true, force: true })
   }
+  try {
+    const peer = await startPeer(directory)
+    endings.push(() => ended(peer))
+    const tokenFile = join(directory, 'tokens.csv')
+    const own = await startSallyport({
+      args: ['--token-auth-file', tokenFile, '--advertise-address', '127.0.0.1'],
+    })
+    endings.push(() => own.stop())
+    const tokens = await readTokens(tokenFile)
+    const ours = await connectTo(own.kubeconfig, tokens)
+    const theirs = await connectTo(join(directory, 'admin.kubeconfig'), tokens)
+    return { ours, theirs, stop }
+  } catch (cause) {
+    await stop()
+    throw cause
+  }
+}
+
+async function ended(child: ChildProcess): Promise<void> {
+  const exit = once(child, 'exit')
+  child.kill('SIGTERM')
+  await exit
 }

@@ -17,7 +17,6 @@ const deleteOptions = { kind: 'DeleteOptions', apiVersion: 'v1' }
 /** Deletions of objects and collections. */
 export const deleting: Topic = {
   name: 'deleting',
-  requirements: '[GND-R92, GND-R53, GND-R58]',
   cases: cases({
     'without a body': made('plain', del(own('plain')), del(own('plain'))),
     'with an empty body': made('empty', del(own('empty'), '', { type: media.json })),
@@ -50,6 +49,11 @@ export const deleting: Topic = {
     'with fields of wrong types': made('types', del(own('types'), { gracePeriodSeconds: 'x' })),
     'dry run in the query': made('dry', del(own('dry', '?dryRun=All')), get(own('dry'))),
     'dry run in the body': made('dry-body', del(own('dry-body'), { dryRun: ['All'] })),
+    'dry run in the query beside a body': made(
+      'dry-both',
+      del(own('dry-both', '?dryRun=All'), { propagationPolicy: 'Background' }),
+      get(own('dry-both')),
+    ),
     'dry run of an unknown sort': made(
       'dry-wrong',
       del(own('dry-wrong'), { dryRun: ['Some'] }),
@@ -70,7 +74,10 @@ export const deleting: Topic = {
     'orphanDependents in the query': made(
       'old-query',
       del(own('old-query', '?orphanDependents=maybe')),
-      del(own('old-query', '?orphanDependents=true')),
+    ),
+    'orphanDependents=false in the query': made(
+      'old-query-2',
+      del(own('old-query-2', '?orphanDependents=false')),
     ),
     'both propagation and orphanDependents': made(
       'both',
@@ -128,7 +135,7 @@ export const deleting: Topic = {
       post(configMaps, labelled('c3', 'two')),
       del(`${configMaps}?labelSelector=set%3Done&dryRun=All`),
       del(`${configMaps}?labelSelector=set%3Done`),
-      get(`${configMaps}?labelSelector=set`),
+      get(`${configMaps}?labelSelector=set+in+(one,two)`),
     ],
     'a collection by field': [
       post(configMaps, labelled('f1', 'fields')),

@@ -43,7 +43,6 @@ const yamlBody =
 /** Unknown and duplicate fields at all three levels. */
 export const fieldValidation: Topic = {
   name: 'field validation',
-  requirements: '[GND-R92, GND-R58]',
   cases: [
     ...jsonCases,
     {

@@ -41,26 +41,23 @@ const negotiated: Case[] = accepts.map((accept) => ({
   steps: [get(one, { accept }), get(`${configMaps}?labelSelector=form`, { accept })],
 }))
 
-const ageOf = (json: unknown): unknown => withoutAges(json)
+interface TableShape {
+  readonly columnDefinitions?: readonly { readonly name: string }[] | null
+  readonly rows?: readonly { readonly cells: readonly unknown[] }[] | null
+}
 
-/** Ages differ by when one looks, and the words that describe columns are everybody's own. */
+const timed = new Set(['Age', 'Last Seen', 'First Seen'])
+
+/** Ages differ by when one looks. */
 function withoutAges(json: unknown): unknown {
-  const table = json as {
-    columnDefinitions?: { name: string; description?: string }[]
-    rows?: { cells: unknown[] }[]
-  }
-  if (!table?.columnDefinitions || !table.rows) return json
-  const timed = new Set(['Age', 'Last Seen', 'First Seen'])
+  const { columnDefinitions, rows } = json as TableShape
+  if (!columnDefinitions || !rows) return json
+  const isTimed = (index: number) => timed.has(columnDefinitions[index]?.name ?? '')
   return {
-    ...table,
-    columnDefinitions: table.columnDefinitions.map(
-      ({ description: _description, ...rest }) => rest,
-    ),
-    rows: table.rows.map((row) => ({
+    ...(json as TableShape),
+    rows: rows.map((row) => ({
       ...row,
-      cells: row.cells.map((cell, index) =>
-        timed.has(table.columnDefinitions?.[index]?.name ?? '') ? typeof cell : cell,
-      ),
+      cells: row.cells.map((cell, index) => (isTimed(index) ? typeof cell : cell)),
     })),
   }
 }
@@ -78,14 +75,13 @@ const tables: Case[] = storedKinds.map((kind) => {
       get(`${path}/${name}?includeObject=Object`, { accept: media.table }),
       get(`${path}/${name}?includeObject=None`, { accept: media.table }),
     ],
-    view: ageOf,
+    view: withoutAges,
   }
 })
 
 /** The forms in which answers come. */
 export const forms: Topic = {
   name: 'forms of answers',
-  requirements: '[GND-R92, GND-R59]',
   before: [post(configMaps, configMap('form', { metadata: { labels: { form: 'yes' } } }))],
   cases: [
     ...negotiated,

@@ -1,13 +1,6 @@
-import { type Answer, cases, get, media, post, put, type Step, type Topic } from '../ask.ts'
+import { cases, get, media, post, put, type Step, type Topic } from '../ask.ts'
 import { configMap, configMaps } from '../kinds.ts'
-
-type Fields = Record<string, unknown>
-const metadataOf = (answer: Answer | undefined): Fields =>
-  ((answer?.json as Fields | undefined)?.['metadata'] ?? {}) as Fields
-const continueOf = (answer: Answer | undefined): string =>
-  encodeURIComponent(String(metadataOf(answer)['continue']))
-const versionOf = (answer: Answer | undefined): string =>
-  String(metadataOf(answer)['resourceVersion'])
+import { continueOf, versionOf } from '../reading.ts'
 
 const leases = '/apis/coordination.k8s.io/v1/namespaces/{ns}/leases'
 const lease = (name: string, more: object = {}) => ({
@@ -31,7 +24,6 @@ const combinations: Step[] = versions.flatMap((version) =>
 /** Lists: pages, versions, parameters. */
 export const listing: Topic = {
   name: 'listing',
-  requirements: '[GND-R92, GND-R53, GND-R55]',
   before: stock,
   cases: cases({
     all: get(leases),
@@ -85,7 +77,7 @@ export const listing: Topic = {
     ],
     'continue of another kind': [
       get(`${leases}?limit=2`),
-      (seen) => get(`${configMaps}?continue=${continueOf(seen[0])}`),
+      (seen) => get(`/api/v1/namespaces/{ns}/secrets?continue=${continueOf(seen[0])}`),
     ],
     'continue that is garbage': get(`${leases}?continue=garbage`),
     'continue that is not base64': get(`${leases}?continue=***`),
@@ -149,6 +141,19 @@ export const listing: Topic = {
     'gzip asked for and too small': get(`${leases}?limit=1`, {
       headers: { 'accept-encoding': 'gzip' },
     }),
+    'gzip asked for and large': [
+      ...['g1', 'g2'].map((name) =>
+        post(
+          configMaps,
+          configMap(name, {
+            metadata: { labels: { set: 'gzip' } },
+            data: { a: 'x'.repeat(100_000) },
+          }),
+        ),
+      ),
+      get(`${configMaps}?labelSelector=set%3Dgzip`, { headers: { 'accept-encoding': 'gzip' } }),
+      get(`${configMaps}?labelSelector=set%3Dgzip`, { headers: { 'accept-encoding': 'deflate' } }),
+    ],
     'an object at a version': [
       get(`${leases}/a?resourceVersion=0`),
       get(`${leases}/a?resourceVersion=1`),

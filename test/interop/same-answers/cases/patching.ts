@@ -205,7 +205,6 @@ const strategicElsewhere = [
 /** The three kinds of patches, and what is wrong with them. */
 export const patching: Topic = {
   name: 'patching',
-  requirements: '[GND-R92, GND-R57]',
   cases: [
     ...jsonPatches,
     ...mergePatches,

@@ -26,11 +26,14 @@ const fixtures = readdirSync(folder)
   .filter((file) => file.endsWith('.pb'))
   .map((file) => file.slice(0, -'.pb'.length))
 
+const withoutRules = (json: unknown): unknown => ({ ...(json as object), status: '' })
+
 const decoded: Case[] = fixtures.flatMap((fixture) => {
   const path = pathOf(fixture)
-  return path === undefined
-    ? []
-    : [{ name: fixture, steps: [post(path, bytesOf(fixture), options)] }]
+  if (path === undefined) return []
+  // Which rules there are hangs together with the default roles.
+  const view = fixture === 'selfsubjectrulesreview' ? { view: withoutRules } : {}
+  return [{ name: fixture, steps: [post(path, bytesOf(fixture), options)], ...view }]
 })
 
 const whole = bytesOf('configmap')
@@ -44,7 +47,6 @@ const broken: Case[] = [5, 20, 60, Math.floor(whole.length / 2), whole.length - 
 /** Bodies in protobuf. */
 export const protobuf: Topic = {
   name: 'protobuf',
-  requirements: '[GND-R92, GND-R60, GND-R63]',
   cases: [
     ...decoded,
     ...broken,

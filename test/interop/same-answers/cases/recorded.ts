@@ -26,25 +26,25 @@ function stepsOf(path: string, one: Recorded): Step[] {
   ]
 }
 
-/** One case per kind: its objects have the same names, so they come one after the other. */
-const casesOf = (file: string): Case => {
+/** The cases of one kind share names, so they come one after the other. */
+function casesOf(file: string): Case[] {
+  const kind = file.slice(0, -'.json'.length)
   const { path, cases } = JSON.parse(readFileSync(new URL(file, folder), 'utf8')) as {
     path: string
     cases: Recorded[]
   }
-  return {
-    name: file.slice(0, -'.json'.length),
-    steps: cases.flatMap((one) =>
-      stepsOf(path.replace('/namespaces/default/', '/namespaces/{ns}/'), one),
-    ),
-  }
+  const own = path.replace('/namespaces/default/', '/namespaces/{ns}/')
+  return cases.map((one) => ({
+    name: `${kind}: ${one.name}`,
+    lane: kind,
+    steps: stepsOf(own, one),
+  }))
 }
 
 /** The objects by which the rules of each kind were recorded. */
 export const recorded: Topic = {
   name: 'recorded objects',
-  requirements: '[GND-R92, GND-R45, GND-R62]',
   cases: readdirSync(folder)
     .filter((file) => file.endsWith('.json'))
-    .map(casesOf),
+    .flatMap(casesOf),
 }

@@ -52,7 +52,6 @@ const rules: Case = {
 /** The six reviews, good and bad. */
 export const reviews: Topic = {
   name: 'reviews',
-  requirements: '[GND-R92, GND-R46]',
   cases: [
     rules,
     ...cases({
@@ -60,7 +59,7 @@ export const reviews: Topic = {
         post(selfPath, self({ resourceAttributes: pods })),
         post(selfPath, self({ resourceAttributes: pods }), { as: 'visitor' }),
         post(selfPath, self({ resourceAttributes: { ...pods, version: 'v1', name: 'x' } })),
-        post(selfPath, self({ nonResourceAttributes: { path: '/healthz', verb: 'get' } }), {
+        post(selfPath, self({ nonResourceAttributes: { path: '/apis', verb: 'get' } }), {
           as: 'visitor',
         }),
         post(selfPath, self({ nonResourceAttributes: { path: '/logs', verb: 'get' } }), {
@@ -113,24 +112,24 @@ export const reviews: Topic = {
         post(selfPath, self({ resourceAttributes: { ...pods, labelSelector: {} } })),
       ],
       SubjectAccessReview: [
-        post(subjectPath, subject({ resourceAttributes: pods, user: 'jane' })),
+        post(subjectPath, subject({ resourceAttributes: pods, user: 'somebody' })),
         post(
           subjectPath,
-          subject({ resourceAttributes: pods, user: 'jane', groups: ['system:masters'] }),
+          subject({ resourceAttributes: pods, user: 'somebody', groups: ['system:masters'] }),
         ),
-        post(subjectPath, subject({ resourceAttributes: pods, groups: ['team'] })),
+        post(subjectPath, subject({ resourceAttributes: pods, groups: ['some-team'] })),
         post(
           subjectPath,
-          subject({ resourceAttributes: pods, user: 'jane', uid: 'u', extra: { a: ['b'] } }),
+          subject({ resourceAttributes: pods, user: 'somebody', uid: 'u', extra: { a: ['b'] } }),
         ),
         post(
           subjectPath,
-          subject({ nonResourceAttributes: { path: '/version', verb: 'get' }, user: 'jane' }),
+          subject({ nonResourceAttributes: { path: '/apis', verb: 'get' }, user: 'somebody' }),
         ),
         post(
           subjectPath,
           subject({
-            nonResourceAttributes: { path: '/version', verb: 'get' },
+            nonResourceAttributes: { path: '/apis', verb: 'get' },
             groups: ['system:authenticated'],
           }),
         ),
@@ -138,37 +137,41 @@ export const reviews: Topic = {
           subjectPath,
           subject({
             resourceAttributes: { ...pods, group: 'apps', subresource: 'status' },
-            user: 'jane',
+            user: 'somebody',
           }),
         ),
       ],
       'SubjectAccessReview that is wrong': [
         post(subjectPath, subject({ resourceAttributes: pods })),
-        post(subjectPath, subject({ user: 'jane' })),
+        post(subjectPath, subject({ user: 'somebody' })),
         post(subjectPath, subject({})),
         post(
           subjectPath,
-          subject({ user: 'jane', resourceAttributes: pods, nonResourceAttributes: { path: '/' } }),
+          subject({
+            user: 'somebody',
+            resourceAttributes: pods,
+            nonResourceAttributes: { path: '/' },
+          }),
         ),
         post(subjectPath, subject({ user: 5, resourceAttributes: pods })),
         post(subjectPath, { ...subject({ user: 'x', resourceAttributes: pods }), kind: 'Pod' }),
       ],
       'SubjectAccessReview without the right to ask': post(
         subjectPath,
-        subject({ resourceAttributes: pods, user: 'jane' }),
+        subject({ resourceAttributes: pods, user: 'somebody' }),
         { as: 'visitor' },
       ),
       LocalSubjectAccessReview: [
         post(
           localPath,
-          local({ resourceAttributes: { ...pods, namespace: '{ns}' }, user: 'jane' }),
+          local({ resourceAttributes: { ...pods, namespace: '{ns}' }, user: 'somebody' }),
         ),
-        post(localPath, local({ resourceAttributes: pods, user: 'jane' })),
+        post(localPath, local({ resourceAttributes: pods, user: 'somebody' })),
         post(
           localPath,
           local({ resourceAttributes: { verb: 'get', resource: 'pods' }, user: 'j' }),
         ),
-        post(localPath, local({ nonResourceAttributes: { path: '/' }, user: 'jane' })),
+        post(localPath, local({ nonResourceAttributes: { path: '/' }, user: 'somebody' })),
         post(localPath, local({ resourceAttributes: { namespace: '{ns}' } })),
         post(
           localPath,

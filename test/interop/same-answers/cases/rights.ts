@@ -8,7 +8,7 @@ import {
   post,
   put,
   type Topic,
-  watch,
+  until,
 } from '../ask.ts'
 import { configMap, configMaps } from '../kinds.ts'
 
@@ -25,7 +25,6 @@ const rbac = '/apis/rbac.authorization.k8s.io/v1'
 /** Who may what, and acting as others. */
 export const rights: Topic = {
   name: 'rights',
-  requirements: '[GND-R92, GND-R70, GND-R76, GND-R79]',
   cases: cases({
     'a visitor reads': [
       get(`${configMaps}/x`, visitor),
@@ -58,7 +57,7 @@ export const rights: Topic = {
       get('/logs', visitor),
     ],
     'a visitor reads documents': [
-      get('/api', visitor),
+      get('/apis/coordination.k8s.io', visitor),
       get('/version', visitor),
       get('/healthz', visitor),
       get('/livez', visitor),
@@ -86,14 +85,14 @@ export const rights: Topic = {
       get('/version', { as: 'nobody', headers: { authorization: 'Bearer a b' } }),
     ],
     'acting as a user': [
-      post(whoPath, who, acting({ 'impersonate-user': 'jane' })),
-      get(configMaps, acting({ 'impersonate-user': 'jane' })),
+      post(whoPath, who, acting({ 'impersonate-user': 'somebody' })),
+      get(configMaps, acting({ 'impersonate-user': 'somebody' })),
       post(
         whoPath,
         who,
         acting({
-          'impersonate-user': 'jane',
-          'impersonate-group': 'team',
+          'impersonate-user': 'somebody',
+          'impersonate-group': 'some-team',
           'impersonate-uid': 'u-1',
           'impersonate-extra-scopes': 'view',
           'impersonate-extra-example.com%2fproject': 'p',
@@ -101,7 +100,7 @@ export const rights: Topic = {
       ),
       get(
         `${configMaps}/none`,
-        acting({ 'impersonate-user': 'jane', 'impersonate-group': 'system:masters' }),
+        acting({ 'impersonate-user': 'somebody', 'impersonate-group': 'system:masters' }),
       ),
     ],
     'acting as a service account': [
@@ -117,13 +116,13 @@ export const rights: Topic = {
       acting({ 'impersonate-user': 'system:node:n1', 'impersonate-group': 'system:nodes' }),
     ),
     'acting without a user': [
-      get(configMaps, acting({ 'impersonate-group': 'team' })),
+      get(configMaps, acting({ 'impersonate-group': 'some-team' })),
       get(configMaps, acting({ 'impersonate-uid': 'u' })),
       get(configMaps, acting({ 'impersonate-extra-a': 'b' })),
       get(configMaps, acting({ 'impersonate-user': '' })),
     ],
     'acting without the right to': [
-      get(configMaps, acting({ 'impersonate-user': 'jane' }, 'visitor')),
+      get(configMaps, acting({ 'impersonate-user': 'somebody' }, 'visitor')),
       get(configMaps, acting({ 'impersonate-user': 'visitor' }, 'visitor')),
       get(
         configMaps,
@@ -148,20 +147,38 @@ export const rights: Topic = {
         roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'reader' },
         subjects: [{ kind: 'User', name: 'reader-of-secrets' }],
       }),
-      watch(`${rbac}/namespaces/{ns}/rolebindings?watch=true&timeoutSeconds=1`, 2),
-      get(`${secrets}/none`, acting({ 'impersonate-user': 'reader-of-secrets' })),
+      until(404, get(`${secrets}/none`, acting({ 'impersonate-user': 'reader-of-secrets' }))),
       get(configMaps, acting({ 'impersonate-user': 'reader-of-secrets' })),
       post(secrets, {}, acting({ 'impersonate-user': 'reader-of-secrets' })),
     ],
     'nobody grants what they do not have': [
+      post(`${rbac}/clusterroles`, {
+        apiVersion: 'rbac.authorization.k8s.io/v1',
+        kind: 'ClusterRole',
+        metadata: { name: 'same-role-writer' },
+        rules: [
+          { apiGroups: ['rbac.authorization.k8s.io'], resources: ['*'], verbs: ['create', 'get'] },
+          { apiGroups: [''], resources: ['pods'], verbs: ['get'] },
+        ],
+      }),
       post(`${rbac}/clusterrolebindings`, {
         apiVersion: 'rbac.authorization.k8s.io/v1',
         kind: 'ClusterRoleBinding',
         metadata: { name: 'same-role-writer' },
-        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'admin' },
+        roleRef: {
+          apiGroup: 'rbac.authorization.k8s.io',
+          kind: 'ClusterRole',
+          name: 'same-role-writer',
+        },
         subjects: [{ kind: 'User', name: 'role-writer' }],
       }),
-      watch(`${rbac}/clusterrolebindings?watch=true&timeoutSeconds=1`, 500),
+      until(
+        404,
+        get(
+          `${rbac}/namespaces/{ns}/rolebindings/none`,
+          acting({ 'impersonate-user': 'role-writer' }),
+        ),
+      ),
       post(
         `${rbac}/namespaces/{ns}/roles`,
         {

@@ -1,15 +1,17 @@
 import { type Case, cases, get, post, type Step, type Topic } from '../ask.ts'
-import { collectionOf, configMap, configMaps, storedKinds } from '../kinds.ts'
+import { collectionOf, objectOf, storedKind, storedKinds } from '../kinds.ts'
 
+/** A kind of which nobody else makes objects in a new namespace. */
+const secrets = collectionOf(storedKind('Secret'))
 const labels = (name: string, values: Record<string, string>) =>
-  configMap(name, { metadata: { labels: values } })
+  objectOf(storedKind('Secret'), name, { metadata: { labels: values } })
 
 /** What every selection has to choose from. */
 const stock: Step[] = [
-  post(configMaps, labels('s1', { app: 'a', tier: 'front', n: '1' })),
-  post(configMaps, labels('s2', { app: 'a', tier: 'back', n: '10' })),
-  post(configMaps, labels('s3', { app: 'b', 'example.com/x': 'y', n: 'x' })),
-  post(configMaps, labels('s4', { app: '' })),
+  post(secrets, labels('s1', { app: 'a', tier: 'front', n: '1' })),
+  post(secrets, labels('s2', { app: 'a', tier: 'back', n: '10' })),
+  post(secrets, labels('s3', { app: 'b', 'example.com/x': 'y', n: 'x' })),
+  post(secrets, labels('s4', { app: '' })),
 ]
 
 const byLabel = [
@@ -87,6 +89,7 @@ const byField = [
   'metadata.name=a\\',
   'metadata.uid=x',
   'data.a=1',
+  'type=Opaque',
   'name=s1',
   'metadata.name',
   '=s1',
@@ -103,9 +106,7 @@ const byField = [
 const listed = (parameter: string, selector: string): Case => ({
   name: `${parameter} ${selector.slice(0, 50)}`,
   steps: [
-    get(
-      `${configMaps}?${parameter}=${encodeURIComponent(selector).replaceAll('%7Bns%7D', '{ns}')}`,
-    ),
+    get(`${secrets}?${parameter}=${encodeURIComponent(selector).replaceAll('%7Bns%7D', '{ns}')}`),
   ],
 })
 
@@ -130,22 +131,21 @@ const ofEveryKind: Case[] = storedKinds.map((kind) => ({
 /** Both sorts of selectors on lists. */
 export const selecting: Topic = {
   name: 'selecting',
-  requirements: '[GND-R92, GND-R54]',
   cases: [
     ...byLabel.map((selector) => listed('labelSelector', selector)),
     ...byField.map((selector) => listed('fieldSelector', selector)),
     ...ofEveryKind,
     ...cases({
-      'both at once': get(`${configMaps}?labelSelector=app%3Da&fieldSelector=metadata.name%3Ds1`),
-      'both wrong': get(`${configMaps}?labelSelector=%3D&fieldSelector=x%3Dy`),
-      'a selector twice': get(`${configMaps}?labelSelector=app%3Da&labelSelector=app%3Db`),
-      'with an object in the path': get(`${configMaps}/s1?labelSelector=app%3Db`),
-      'a wrong one with an object in the path': get(`${configMaps}/s1?labelSelector=%3D%3D`),
+      'both at once': get(`${secrets}?labelSelector=app%3Da&fieldSelector=metadata.name%3Ds1`),
+      'both wrong': get(`${secrets}?labelSelector=%3D&fieldSelector=x%3Dy`),
+      'a selector twice': get(`${secrets}?labelSelector=app%3Da&labelSelector=app%3Db`),
+      'with an object in the path': get(`${secrets}/s1?labelSelector=app%3Db`),
+      'a wrong one with an object in the path': get(`${secrets}/s1?labelSelector=%3D%3D`),
       'across namespaces': get(
-        '/api/v1/configmaps?labelSelector=app&fieldSelector=metadata.namespace%3D{ns}',
+        '/api/v1/secrets?labelSelector=app&fieldSelector=metadata.namespace%3D{ns}',
       ),
-      'in a watch': get(`${configMaps}?watch=true&timeoutSeconds=1&labelSelector=%3D%3D`),
-      'a field in a watch': get(`${configMaps}?watch=true&timeoutSeconds=1&fieldSelector=x%3Dy`),
+      'in a watch': get(`${secrets}?watch=true&timeoutSeconds=1&labelSelector=%3D%3D`),
+      'a field in a watch': get(`${secrets}?watch=true&timeoutSeconds=1&fieldSelector=x%3Dy`),
     }),
   ],
   before: stock,

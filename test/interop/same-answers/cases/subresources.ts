@@ -1,8 +1,8 @@
-import { type Answer, cases, del, get, media, patch, post, put, type Topic } from '../ask.ts'
+import { cases, del, get, media, patch, post, put, type Topic } from '../ask.ts'
 import { collectionOf, configMaps, objectOf, storedKind } from '../kinds.ts'
+import { bodyOf } from '../reading.ts'
 
 type Fields = Record<string, unknown>
-const bodyOf = (answer: Answer | undefined): Fields => (answer?.json ?? {}) as Fields
 const made = (kind: string, name: string, content = storedKind(kind).least) =>
   post(collectionOf(storedKind(kind)), objectOf(storedKind(kind), name, content))
 const at = (kind: string, name: string, subresource: string): string =>
@@ -19,7 +19,6 @@ const condition = (type: string, more: Fields = {}) => ({
 /** `status`, `approval`, `finalize` and those that do not exist. */
 export const subresources: Topic = {
   name: 'subresources',
-  requirements: '[GND-R92, GND-R45]',
   cases: cases({
     'status of a Pod': [
       made('Pod', 'status'),

@@ -1,21 +1,6 @@
-import {
-  type Answer,
-  cases,
-  del,
-  get,
-  media,
-  patch,
-  post,
-  put,
-  type Step,
-  type Topic,
-  watch,
-} from '../ask.ts'
+import { cases, del, get, media, patch, post, put, type Step, type Topic, watch } from '../ask.ts'
 import { configMap, configMaps } from '../kinds.ts'
-
-type Fields = Record<string, unknown>
-const versionOf = (answer: Answer | undefined): string =>
-  String(((answer?.json as Fields | undefined)?.['metadata'] as Fields)['resourceVersion'])
+import { versionOf } from '../reading.ts'
 
 const labelled = (name: string, set: string, more: object = {}) =>
   configMap(name, { metadata: { labels: { set } }, ...more })
@@ -36,7 +21,6 @@ const refused = (query: string) => get(`${leases}?watch=true&timeoutSeconds=1${q
 /** Watches: events, bookmarks, parameters. */
 export const watching: Topic = {
   name: 'watching',
-  requirements: '[GND-R92, GND-R56]',
   cases: cases({
     'a life from a version': [
       get(listOf('life')),
@@ -214,7 +198,10 @@ export const watching: Topic = {
     'sendInitialEvents that is garbage': refused(
       '&sendInitialEvents=maybe&resourceVersionMatch=NotOlderThan',
     ),
-    'allowWatchBookmarks that is garbage': refused('&allowWatchBookmarks=maybe'),
+    'allowWatchBookmarks that is garbage': watch(
+      `${leases}?watch=true&timeoutSeconds=1&allowWatchBookmarks=maybe`,
+      1,
+    ),
     'a limit': refused('&limit=1'),
     'a continue': refused('&continue=x'),
     'a timeout that is garbage': get(`${leases}?watch=true&timeoutSeconds=x`),
