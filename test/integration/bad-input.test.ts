@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import type { TLSSocket } from 'node:tls'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -45,9 +46,9 @@ const configMap = (name: string, data: string): string =>
   JSON.stringify({ kind: 'ConfigMap', apiVersion: 'v1', metadata: { name }, data: { a: data } })
 const notUtf8 = Buffer.from([0x61, 0xff, 0xfe])
 
-/** Everything that the store holds in the namespace, as clients see it. */
+/** Everything that the store holds in the namespace, each object with its version. */
 async function contents(): Promise<string> {
-  return (await admin.get(path)).text
+  return JSON.stringify((await admin.get(path)).object['items'])
 }
 
 const auditLog = (): Promise<string> => readFile(join(server.dataDirectory, 'audit.log'), 'utf8')
@@ -236,6 +237,30 @@ describe('what does not fit its address is refused and changes nothing [GND-R63]
   ])('a delete whose body %s', async (_name, body, code) => {
     const send = () => admin.request(`${path}/there`, { method: 'DELETE', body })
     expect(await outcomeOf(send)).toEqual(refused(code))
+  })
+})
+
+describe('a request that two readers could take for two different ones is refused [GND-R63]', () => {
+  test.each([
+    ['two lengths', ['Content-Length: 2', 'Content-Length: 20']],
+    ['a length and chunks', ['Content-Length: 2', 'Transfer-Encoding: chunked']],
+    ['a length that is none', ['Content-Length: +2']],
+    ['an encoding that we do not know', ['Transfer-Encoding: gzip, chunked']],
+    ['an encoding that only looks like one', ['Transfer-Encoding: xchunked']],
+    ['an odd spelling of the length', ['Content_Length: 2', 'Content-Length: 2']],
+    ['a header that goes on in the next line', ['X-A: b', ' c: d', 'Content-Length: 2']],
+    ['a space before the colon', ['Content-Length : 2']],
+    ['two hosts', ['Host: b', 'Content-Length: 2']],
+    ['two content types', ['Content-Type: text/plain', 'Content-Type: application/json']],
+  ])('%s', async (_name, lines) => {
+    const before = await contents()
+    const socket = await admin.socket()
+    const head = [`POST ${path} HTTP/1.1`, 'Host: a', ...lines]
+    socket.end(`${head.join('\r\n')}\r\n\r\n{}GET /version HTTP/1.1\r\nHost: a\r\n\r\n`)
+    const answer = await text(socket)
+    expect(answer).toMatch(/^HTTP\/1\.1 400 /)
+    expect(answer.match(/HTTP\/1\.1/g)).toHaveLength(1)
+    expect(await contents()).toBe(before)
   })
 })
 

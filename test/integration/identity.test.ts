@@ -12,7 +12,13 @@ import {
   issueKeyAndCertificate,
   privateKeyPem,
 } from '../../src/pki/index.ts'
-import { type Answer, type Call, type Credential, requestOn } from '../support/https-caller.ts'
+import {
+  type Answer,
+  type Call,
+  type Credential,
+  type HttpsCaller,
+  requestOn,
+} from '../support/https-caller.ts'
 import { type InProcessServer, startInProcess } from '../support/in-process-server.ts'
 
 const hourMs = 3_600_000
@@ -259,6 +265,28 @@ describe('a token file that changes [GND-R73]', () => {
     await server.logged('token file reloaded', from)
     expect(await whoIs({ token: 'second' })).toBe(401)
     expect(await whoIs({ token: goodToken })).toEqual(tom)
+  })
+})
+
+describe('a CA file of clients that changes [GND-R72]', () => {
+  test('decides anew about certificates, open connections too; a broken one changes nothing', async () => {
+    const file = join(directory, 'clients.crt')
+    await writeFile(file, outside.bundlePem)
+    const own = await startInProcess({ flags: ['--client-ca-file', file] })
+    const answers = async (...callers: HttpsCaller[]): Promise<number[]> =>
+      Promise.all(callers.map(async (each) => (await each.post(reviewPath, review)).status))
+    const former = own.as(await certificateOf(outside, 'former'))
+    const latter = own.as(await certificateOf(proxies, 'latter'))
+    expect(await answers(former, latter)).toEqual([201, 401])
+
+    await writeFile(file, 'garbage')
+    await own.logged('the old certificates stay')
+    expect(await answers(former, latter)).toEqual([201, 401])
+
+    await writeFile(file, proxies.bundlePem)
+    await own.logged('CA file reloaded')
+    expect(await answers(former, latter)).toEqual([401, 201])
+    await own.close()
   })
 })
 
