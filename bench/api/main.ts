@@ -13,7 +13,7 @@ import { measureStart } from './start-up.ts'
 import { load, lookAround } from './surroundings.ts'
 import { renderTable } from './table.ts'
 
-const usage = `usage: npm run bench [-- --short] [-- --only ${groups.join(',')}] [-- --output FILE]
+const usage = `usage: npm run bench [-- --short] [-- --only ${groups.join(',')}] [-- --output FILE] [-- --markdown]
 
 Measures Sallyport beside kube-apiserver on etcd, prints a table and writes JSON. A whole run goes to
 bench/results/latest.json, anything less to bench/results/part.local.json, unless --output says otherwise.`
@@ -91,6 +91,7 @@ async function main(args: string[]): Promise<number> {
       short: { type: 'boolean', default: false },
       only: { type: 'string' },
       output: { type: 'string' },
+      markdown: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
     },
   })
@@ -135,7 +136,7 @@ async function main(args: string[]): Promise<number> {
   }
   await mkdir(dirname(file), { recursive: true })
   await writeFile(file, `${JSON.stringify(result, undefined, 2)}\n`)
-  console.log(renderTable(figures, 'terminal'))
+  console.log(renderTable(figures, values.markdown ? 'markdown' : 'terminal'))
   console.log(`\nRatios above 1 are in our favour. Load average ${before.loadBefore} to ${load()}.`)
   console.log(`Written to ${file}`)
   for (const failure of failures) console.log(`FAILED ${failure}`)
