@@ -20,10 +20,10 @@ import { preparePolicy, watchRevocations } from './composition/policy.ts'
 import { advertiseAddress, urlOf } from './composition/serving-names.ts'
 import { openClientCa, openServing, openState, type ServerProcess } from './composition/state.ts'
 import { ensureApiService, ensureNamespaces } from './composition/system-objects.ts'
+import type { ProcessStats } from './metrics/server-metrics.ts'
 import { problemsOfServerOptions, type ServerOptions } from './options/index.ts'
-import type { VersionInfo } from './plain-documents.ts'
-import type { PathRoute } from './routes.ts'
-import type { ProcessStats } from './server-metrics.ts'
+import type { VersionInfo } from './paths/plain-documents.ts'
+import type { PathRoute } from './paths/routes.ts'
 
 /** What an API server is made of. */
 export interface ApiServerParts {

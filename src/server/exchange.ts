@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Authentication, Clock, Decision, KubeStatus } from '../core/index.ts'
-import type { Ticket } from './fair-queue.ts'
+import type { Ticket } from './fairness/fair-queue.ts'
 import type { ParsedRequest } from './request-info.ts'
 import type { SignalPool } from './signal-pool.ts'
 

@@ -12,7 +12,7 @@ import type {
   Logger,
 } from '../core/index.ts'
 import type { Exchange, Upgrade } from './exchange.ts'
-import type { Fairness } from './fairness.ts'
+import type { Fairness } from './fairness/fairness.ts'
 import type { RequestLimits } from './limits.ts'
 import type { ParsedRequest } from './request-info.ts'
 

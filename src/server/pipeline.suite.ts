@@ -12,12 +12,12 @@ import {
   unauthorized,
 } from '../core/index.ts'
 import type { Exchange } from './exchange.ts'
-import { defaultFairnessLimits, Fairness } from './fairness.ts'
+import { defaultFairnessLimits, Fairness } from './fairness/fairness.ts'
 import { defaultRequestLimits } from './limits.ts'
+import { send } from './paths/routes.ts'
 import { createPipeline } from './pipeline.ts'
 import type { PipelineParts } from './pipeline-parts.ts'
 import type { PipelineRunner } from './pipeline-runner.ts'
-import { send } from './routes.ts'
 
 /** A working set of parts: `Bearer NAME` proves NAME, everything is allowed, every answer is `hello`. */
 export function partsWith(changes: Partial<PipelineParts> = {}): PipelineParts {

@@ -3,7 +3,7 @@ import { request } from 'node:http'
 import { connect } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import { badRequest, type Scope, silentLogger, wellKnown } from '../core/index.ts'
-import { defaultFairnessLimits, Fairness } from './fairness.ts'
+import { defaultFairnessLimits, Fairness } from './fairness/fairness.ts'
 import {
   fakeRevocations,
   identity,

@@ -3,12 +3,12 @@ import type { TLSSocket } from 'node:tls'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { readBody } from '../http/index.ts'
 import { labAuthority, labMaterial, TlsLab } from '../http/tls-lab.suite.ts'
-import { defaultFairnessLimits, Fairness } from './fairness.ts'
+import { defaultFairnessLimits, Fairness } from './fairness/fairness.ts'
 import { ConnectionGate } from './limits.ts'
+import { send } from './paths/routes.ts'
 import { partsWith, recordingAudit, textOf } from './pipeline.suite.ts'
 import { createPipeline } from './pipeline.ts'
 import type { RouteHandler } from './pipeline-parts.ts'
-import { send } from './routes.ts'
 
 let ca: Awaited<ReturnType<typeof labAuthority>>
 let material: Awaited<ReturnType<typeof labMaterial>>

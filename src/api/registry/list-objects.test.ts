@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { systemClock } from '../../core/index.ts'
 import { openMemoryStore } from '../../storage/index.ts'
-import { configMap, kindDefinitions, namespace } from '../kinds/index.ts'
+import { configMap, namespace } from '../kinds/index.ts'
 import { createObject } from './create-object.ts'
 import { deleteObject } from './delete-object.ts'
 import { keyOf } from './keys.ts'
@@ -33,7 +33,6 @@ async function open(history?: { readonly maxEvents: number; readonly maxBytes: n
   context = {
     store: openMemoryStore(history ? { history } : {}),
     clock: systemClock,
-    definitions: kindDefinitions,
     admissions: [],
     hooks: [],
     newUid: randomUUID,

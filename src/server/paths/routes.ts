@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
-import { methodNotAllowed, notServed } from '../core/index.ts'
-import type { RoutedRequest, RouteHandler } from './pipeline-parts.ts'
+import { methodNotAllowed, notServed } from '../../core/index.ts'
+import type { RoutedRequest, RouteHandler } from '../pipeline-parts.ts'
 
 /** A path that is no resource, and who answers it. */
 export interface PathRoute {

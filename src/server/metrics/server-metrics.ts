@@ -1,8 +1,8 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import type { AuditRecorder, AuditSink } from './audit.ts'
-import type { PoolName } from './fair-queue.ts'
-import type { Fairness } from './fairness.ts'
-import type { ConnectionGate } from './limits.ts'
+import type { AuditRecorder, AuditSink } from '../audit/audit-recorder.ts'
+import type { PoolName } from '../fairness/fair-queue.ts'
+import type { Fairness } from '../fairness/fairness.ts'
+import type { ConnectionGate } from '../limits.ts'
 import type { MetricsRegistry } from './metrics.ts'
 
 /** What only the process itself knows; the command line passes it in. */

@@ -1,11 +1,11 @@
 import { kindDefinitions, reviewResources } from '../../api/index.ts'
 import type { Kind, Logger, RequestInfo } from '../../core/index.ts'
-import { type HealthCheck, healthRoutes, ping, shutdownCheck, Unwell } from '../health.ts'
-import type { MetricsRegistry } from '../metrics.ts'
+import type { MetricsRegistry } from '../metrics/metrics.ts'
 import type { RouteHandler } from '../pipeline-parts.ts'
-import { metricsRoute, type VersionInfo, versionRoute } from '../plain-documents.ts'
-import { createPathRoutes, type PathRoute } from '../routes.ts'
 import { documentRoutes } from './document-routes.ts'
+import { type HealthCheck, healthRoutes, ping, shutdownCheck, Unwell } from './health.ts'
+import { metricsRoute, type VersionInfo, versionRoute } from './plain-documents.ts'
+import { createPathRoutes, type PathRoute } from './routes.ts'
 
 /** What plain paths are answered from. */
 export interface PathParts {

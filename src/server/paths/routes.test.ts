@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { partsWith, type Running, serve } from './pipeline.suite.ts'
+import { partsWith, type Running, serve } from '../pipeline.suite.ts'
 import { createPathRoutes, type PathRoute, send } from './routes.ts'
 
 const running: Running[] = []

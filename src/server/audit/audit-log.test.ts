@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { type Logger, silentLogger, systemClock } from '../core/index.ts'
+import { type Logger, silentLogger, systemClock } from '../../core/index.ts'
 import { type AuditLogOptions, type LogFile, openAuditLog } from './audit-log.ts'
 import { auditToStream } from './audit-stream.ts'
 

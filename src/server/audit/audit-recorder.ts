@@ -1,7 +1,7 @@
-import type { Clock } from '../core/index.ts'
+import type { Clock } from '../../core/index.ts'
+import type { Exchange } from '../exchange.ts'
+import type { AuditTrail } from '../pipeline-parts.ts'
 import { type AuditStage, auditLine } from './audit-event.ts'
-import type { Exchange } from './exchange.ts'
-import type { AuditTrail } from './pipeline-parts.ts'
 
 /** Where audit lines go. Never blocks and never throws: what cannot be kept is counted. */
 export interface AuditSink {

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { ApiError, type Clock, isRecord } from '../core/index.ts'
-import { AuditRecorder } from './audit.ts'
-import { type Ask, identity, partsWith, type Running, serve } from './pipeline.suite.ts'
-import type { PipelineParts } from './pipeline-parts.ts'
-import { redactUri } from './redact.ts'
+import { ApiError, type Clock, isRecord } from '../../core/index.ts'
+import { type Ask, identity, partsWith, type Running, serve } from '../pipeline.suite.ts'
+import type { PipelineParts } from '../pipeline-parts.ts'
+import { redactUri } from '../redact.ts'
+import { AuditRecorder } from './audit-recorder.ts'
 
 const running: Running[] = []
 afterEach(async () => {

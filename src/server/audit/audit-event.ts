@@ -6,9 +6,9 @@ import {
   type RequestInfo,
   type StatusReason,
   type UserInfo,
-} from '../core/index.ts'
-import type { Exchange } from './exchange.ts'
-import { redactTokens, redactUri } from './redact.ts'
+} from '../../core/index.ts'
+import type { Exchange } from '../exchange.ts'
+import { redactTokens, redactUri } from '../redact.ts'
 
 /** When in the life of a request an event was made. */
 export type AuditStage = 'RequestReceived' | 'ResponseStarted' | 'ResponseComplete'

@@ -1,5 +1,5 @@
-import type { RequestInfo } from '../core/index.ts'
-import type { Exchange } from './exchange.ts'
+import type { RequestInfo } from '../../core/index.ts'
+import type { Exchange } from '../exchange.ts'
 import type { Counter, Histogram } from './metric-kinds.ts'
 import type { MetricsRegistry } from './metrics.ts'
 

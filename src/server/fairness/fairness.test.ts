@@ -1,8 +1,8 @@
 import { describe, expect, test, vi } from 'vitest'
-import type { Authentication } from '../core/index.ts'
+import type { Authentication } from '../../core/index.ts'
+import { isLongRunning, parseRequestInfo } from '../request-info.ts'
 import type { Ticket } from './fair-queue.ts'
 import { defaultFairnessLimits, Fairness, type FairnessLimits } from './fairness.ts'
-import { isLongRunning, parseRequestInfo } from './request-info.ts'
 
 const limits: FairnessLimits = {
   ...defaultFairnessLimits,

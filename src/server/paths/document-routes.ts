@@ -1,7 +1,7 @@
 import { ApiDocuments, kindDefinitions, reviewResources } from '../../api/index.ts'
 import { notServed } from '../../core/index.ts'
 import type { RouteHandler } from '../pipeline-parts.ts'
-import type { PathRoute } from '../routes.ts'
+import type { PathRoute } from './routes.ts'
 
 const header = (value: string | readonly string[] | undefined): string | undefined =>
   typeof value === 'string' ? value : value?.join(',')

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
-import { type Logger, SallyportError } from '../core/index.ts'
-import type { RouteHandler } from './pipeline-parts.ts'
+import { type Logger, SallyportError } from '../../core/index.ts'
+import type { RouteHandler } from '../pipeline-parts.ts'
 import { type PathRoute, send } from './routes.ts'
 
 /** Something that must be well; `check` throws when it is not. */

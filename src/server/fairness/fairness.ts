@@ -1,6 +1,6 @@
-import { ApiError, type Authentication, type RequestInfo, wellKnown } from '../core/index.ts'
+import { ApiError, type Authentication, type RequestInfo, wellKnown } from '../../core/index.ts'
+import { socketBucket } from '../limits.ts'
 import { FairQueue, type PoolName, type QueueLimits, type Ticket } from './fair-queue.ts'
-import { socketBucket } from './limits.ts'
 
 /** How many requests may be under way at once. */
 export interface FairnessLimits {

@@ -1,5 +1,5 @@
 import type { Writable } from 'node:stream'
-import type { AuditSink } from './audit.ts'
+import type { AuditSink } from './audit-recorder.ts'
 
 /** Writes audit lines to a stream that belongs to somebody else, such as the standard output. */
 export function auditToStream(stream: Writable, maxBufferedBytes = 16 * 2 ** 20): AuditSink {

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { silentLogger } from '../core/index.ts'
+import { silentLogger } from '../../core/index.ts'
+import { partsWith, type Running, serve } from '../pipeline.suite.ts'
 import { type HealthCheck, healthRoutes, ping, shutdownCheck, Unwell } from './health.ts'
-import { partsWith, type Running, serve } from './pipeline.suite.ts'
 import { createPathRoutes } from './routes.ts'
 
 const running: Running[] = []

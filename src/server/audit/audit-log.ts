@@ -1,7 +1,7 @@
 import { type FileHandle, open } from 'node:fs/promises'
-import type { Clock, Logger } from '../core/index.ts'
-import { CommandFailed, systemErrorCode } from '../core/index.ts'
-import type { AuditSink } from './audit.ts'
+import type { Clock, Logger } from '../../core/index.ts'
+import { CommandFailed, systemErrorCode } from '../../core/index.ts'
+import type { AuditSink } from './audit-recorder.ts'
 import { moveAside, pruneBackups } from './log-rotation.ts'
 
 /** What is used of an open file. */
