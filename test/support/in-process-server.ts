@@ -37,6 +37,8 @@ export interface InProcessOptions {
   /** A directory of the test's own; without one the server's is made and removed again. */
   readonly dataDirectory?: string
   readonly clock?: Clock
+  /** From which level on to log; `debug` unless given. */
+  readonly logLevel?: 'info' | 'debug'
   /** Runs as if it were this user. */
   readonly userId?: number
 }
@@ -75,7 +77,7 @@ export class InProcessServer {
     return this.serving.port
   }
 
-  /** Everything that was logged, from the level debug on. */
+  /** Everything that was logged. */
   get log(): string {
     return this.#lines.join('')
   }
@@ -146,7 +148,7 @@ export async function startInProcess(options: InProcessOptions = {}): Promise<In
   const lines: string[] = []
   const logged = new EventEmitter().setMaxListeners(0)
   const log = createLogger({
-    level: 'debug',
+    level: options.logLevel ?? 'debug',
     format: 'json',
     clock,
     write(line) {
