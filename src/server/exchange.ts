@@ -33,6 +33,9 @@ export interface ExchangeOwner {
   fail(exchange: Exchange, error: unknown): void
 }
 
+/** What is recorded, and never sent, for a client that left before there was an answer. */
+export const clientLeftCode = 499
+
 /** Why work is stopped when nobody is there to see its result. */
 export const clientGone = new Error('the client has gone')
 
@@ -157,9 +160,9 @@ export class Exchange {
     return true
   }
 
-  /** What was answered; 499 for a client that left before there was an answer. */
+  /** What was answered, if the client was still there. */
   get code(): number {
     if (this.#hasLeftHttp) return 101
-    return this.response.headersSent ? this.response.statusCode : 499
+    return this.response.headersSent ? this.response.statusCode : clientLeftCode
   }
 }

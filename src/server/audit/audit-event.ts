@@ -7,7 +7,7 @@ import {
   type StatusReason,
   type UserInfo,
 } from '../../core/index.ts'
-import type { Exchange } from '../exchange.ts'
+import { clientLeftCode, type Exchange } from '../exchange.ts'
 import { redactTokens, redactUri } from '../redact.ts'
 
 /** When in the life of a request an event was made. */
@@ -88,7 +88,8 @@ const quoting = new Set<StatusReason>(['BadRequest', 'Invalid', 'UnsupportedMedi
 function responseStatus(exchange: Exchange): string {
   const { code, failure } = exchange
   if (failure) return JSON.stringify(withoutQuotes(exchange, failure))
-  if (code === 499) return '{"metadata":{},"message":"Connection closed early","code":499}'
+  if (code === clientLeftCode)
+    return `{"metadata":{},"message":"Connection closed early","code":${clientLeftCode}}`
   return `{"metadata":{},"code":${code}}`
 }
 

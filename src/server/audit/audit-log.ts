@@ -1,7 +1,7 @@
 import { type FileHandle, open } from 'node:fs/promises'
 import type { Clock, Logger } from '../../core/index.ts'
 import { CommandFailed, systemErrorCode } from '../../core/index.ts'
-import type { AuditSink } from './audit-recorder.ts'
+import { type AuditSink, maxBufferedAuditBytes } from './audit-recorder.ts'
 import { moveAside, pruneBackups } from './log-rotation.ts'
 
 /** What is used of an open file. */
@@ -21,6 +21,9 @@ export interface AuditLogOptions {
   readonly maxBufferedBytes?: number
   readonly openFile?: (path: string) => Promise<LogFile>
 }
+
+const defaultFlushBytes = 64 * 2 ** 10
+const defaultFlushMs = 1_000
 
 const openPrivately = (path: string): Promise<LogFile> => open(path, 'a', 0o600)
 
@@ -62,8 +65,8 @@ export class AuditLog implements AuditSink {
   constructor(options: AuditLogOptions) {
     this.#options = options
     this.#rotateAt = options.maxBytes
-    this.#flushBytes = options.flushBytes ?? 64 * 1024
-    this.#maxBufferedBytes = options.maxBufferedBytes ?? 16 * 2 ** 20
+    this.#flushBytes = options.flushBytes ?? defaultFlushBytes
+    this.#maxBufferedBytes = options.maxBufferedBytes ?? maxBufferedAuditBytes
   }
 
   get dropped(): number {
@@ -80,13 +83,17 @@ export class AuditLog implements AuditSink {
 
   write(line: string): void {
     if (this.#closed || this.#bufferedBytes + line.length > this.#maxBufferedBytes) {
-      this.#drop(1, 'buffer is full')
+      this.#drop(1, this.#closed ? 'the log is closed' : 'the buffer is full')
       return
     }
     this.#lines.push(line)
     this.#bufferedBytes += line.length
     if (this.#bufferedBytes >= this.#flushBytes) this.#startWriting()
-    else this.#timer ??= setTimeout(() => this.#startWriting(), this.#options.flushMs ?? 1_000)
+    else
+      this.#timer ??= setTimeout(
+        () => this.#startWriting(),
+        this.#options.flushMs ?? defaultFlushMs,
+      )
   }
 
   /** Resolves when all lines so far are in the file or counted as dropped. */

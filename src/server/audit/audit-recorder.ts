@@ -12,6 +12,9 @@ export interface AuditSink {
   close(): Promise<void>
 }
 
+/** What may wait to be written before lines are dropped. */
+export const maxBufferedAuditBytes = 16 * 2 ** 20
+
 /** What an audit recorder works with. */
 export interface AuditOptions {
   readonly sink: AuditSink

@@ -1,8 +1,11 @@
 import type { Writable } from 'node:stream'
-import type { AuditSink } from './audit-recorder.ts'
+import { type AuditSink, maxBufferedAuditBytes } from './audit-recorder.ts'
 
 /** Writes audit lines to a stream that belongs to somebody else, such as the standard output. */
-export function auditToStream(stream: Writable, maxBufferedBytes = 16 * 2 ** 20): AuditSink {
+export function auditToStream(
+  stream: Writable,
+  maxBufferedBytes = maxBufferedAuditBytes,
+): AuditSink {
   let dropped = 0
   return {
     write(line) {

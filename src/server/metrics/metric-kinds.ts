@@ -9,10 +9,30 @@ function showNumber(value: number): string {
   return value === Number.NEGATIVE_INFINITY ? '-Inf' : String(value)
 }
 
+function valueLine(name: string, labels: string, value: number): string {
+  return `${name}${labels === '' ? '' : `{${labels}}`} ${showNumber(value)}\n`
+}
+
+/** The lines that announce a metric on the page. */
+export const headerOf = (name: string, help: string, type: string): string =>
+  `# HELP ${name} ${escapeHelp(help)}\n# TYPE ${name} ${type}\n`
+
+/** A value with its labels. */
+export interface Sample {
+  readonly labels?: Readonly<Record<string, string>>
+  readonly value: number
+}
+
+/** The line of one value on the page. */
+export function sampleLine(name: string, { labels = {}, value }: Sample): string {
+  const pairs = Object.entries(labels).map(([label, text]) => `${label}="${escapeLabel(text)}"`)
+  return valueLine(name, pairs.join(','), value)
+}
+
 /** A metric with one child per combination of label values. */
 abstract class LabelledMetric<Child> {
   readonly name: string
-  readonly header: string
+  readonly #header: string
   readonly #labels: readonly string[]
   readonly #children = new Map<
     string,
@@ -22,7 +42,7 @@ abstract class LabelledMetric<Child> {
   constructor(name: string, help: string, labels: readonly string[], type: string) {
     this.name = name
     this.#labels = labels
-    this.header = `# HELP ${name} ${escapeHelp(help)}\n# TYPE ${name} ${type}\n`
+    this.#header = headerOf(name, help, type)
   }
 
   protected abstract createChild(): Child
@@ -41,7 +61,7 @@ abstract class LabelledMetric<Child> {
   }
 
   expose(): string {
-    let text = this.header
+    let text = this.#header
     for (const { values, child } of this.#children.values()) {
       const pairs = this.#labels.map(
         (label, index) => `${label}="${escapeLabel(values[index] ?? '')}"`,
@@ -50,20 +70,6 @@ abstract class LabelledMetric<Child> {
     }
     return text
   }
-
-  /** One line of the page for a value that is not a child. */
-  line(sample: {
-    readonly labels?: Readonly<Record<string, string>>
-    readonly value: number
-  }): string {
-    const pairs = Object.entries(sample.labels ?? {})
-    const labels = pairs.map(([label, value]) => `${label}="${escapeLabel(value)}"`).join(',')
-    return valueLine(this.name, labels, sample.value)
-  }
-}
-
-function valueLine(name: string, labels: string, value: number): string {
-  return `${name}${labels === '' ? '' : `{${labels}}`} ${showNumber(value)}\n`
 }
 
 class Count {
@@ -71,16 +77,6 @@ class Count {
 
   inc(by = 1): void {
     this.value += by
-  }
-}
-
-class Level extends Count {
-  set(value: number): void {
-    this.value = value
-  }
-
-  dec(by = 1): void {
-    this.value -= by
   }
 }
 
@@ -95,21 +91,6 @@ export class Counter extends LabelledMetric<Count> {
   }
 
   protected override exposeChild(child: Count, labels: string): string {
-    return valueLine(this.name, labels, child.value)
-  }
-}
-
-/** A number that goes up and down, by labels. */
-export class Gauge extends LabelledMetric<Level> {
-  constructor(name: string, help: string, labels: readonly string[]) {
-    super(name, help, labels, 'gauge')
-  }
-
-  protected override createChild(): Level {
-    return new Level()
-  }
-
-  protected override exposeChild(child: Level, labels: string): string {
     return valueLine(this.name, labels, child.value)
   }
 }

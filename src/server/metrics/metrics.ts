@@ -1,15 +1,9 @@
-import { Counter, Gauge, Histogram } from './metric-kinds.ts'
+import { Counter, Histogram, headerOf, type Sample, sampleLine } from './metric-kinds.ts'
 
 /** What can be shown on the metrics page. */
 interface Metric {
   readonly name: string
   expose(): string
-}
-
-/** A value that is asked for when the page is shown, with its labels. */
-export interface Sample {
-  readonly labels?: Readonly<Record<string, string>>
-  readonly value: number
 }
 
 /** The content type of the text that `expose` gives. */
@@ -24,11 +18,6 @@ export class MetricsRegistry {
     return this.#add(new Counter(name, help, labels))
   }
 
-  /** A number that goes up and down. */
-  gauge(name: string, help: string, labels: readonly string[] = []): Gauge {
-    return this.#add(new Gauge(name, help, labels))
-  }
-
   /** A distribution; `buckets` are upper bounds in rising order. */
   histogram(
     name: string,
@@ -38,22 +27,18 @@ export class MetricsRegistry {
     return this.#add(new Histogram(name, help, options.labels ?? [], options.buckets))
   }
 
-  /** A number that somebody else keeps. */
+  /** A number that somebody else keeps; it is asked for when the page is shown. */
   observed(
     type: 'counter' | 'gauge',
     name: string,
     help: string,
     collect: () => readonly Sample[],
   ): void {
-    const expose = (): string => {
-      const metric = type === 'counter' ? new Counter(name, help, []) : new Gauge(name, help, [])
-      return (
-        metric.header +
-        collect()
-          .map((sample) => metric.line(sample))
-          .join('')
-      )
-    }
+    const expose = (): string =>
+      headerOf(name, help, type) +
+      collect()
+        .map((sample) => sampleLine(name, sample))
+        .join('')
     this.#add({ name, expose })
   }
 
