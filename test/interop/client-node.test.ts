@@ -77,7 +77,7 @@ describe('@kubernetes/client-node', () => {
     expect(made.metadata?.creationTimestamp).toBeInstanceOf(Date)
     const read = await core.readNamespacedConfigMap({ namespace, name: 'whole' })
     expect(read).toEqual(made)
-    const body = { metadata: { ...read.metadata }, data: { a: '2' } }
+    const body = { metadata: read.metadata ?? {}, data: { a: '2' } }
     await core.replaceNamespacedConfigMap({ namespace, name: 'whole', body })
     const { items } = await core.listNamespacedConfigMap({ namespace, labelSelector: 'app=whole' })
     expect(items.map(({ data }) => data)).toEqual([{ a: '2' }])
