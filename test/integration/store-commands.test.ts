@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,6 +9,7 @@ import {
   type InProcessServer,
   startInProcess,
 } from '../support/in-process-server.ts'
+import { run } from '../support/kubectl.ts'
 
 const path = '/api/v1/namespaces/default/configmaps'
 
@@ -25,7 +25,7 @@ beforeEach(async () => {
 })
 afterEach(async () => {
   await stop()
-  if (mounted) execFileSync('umount', [dataDirectory])
+  if (mounted) await system('umount', dataDirectory)
   mounted = false
   await rm(scratch, { recursive: true, force: true })
 })
@@ -260,24 +260,28 @@ describe('without a store [GND-R28]', () => {
   })
 })
 
-/** Why nothing can be mounted here, if so. */
-function whyNoMounts(): string | undefined {
-  if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'only root can mount'
-  try {
-    execFileSync('unshare', ['--mount', 'mount', '-t', 'tmpfs', 'none', '/mnt'], { stdio: 'pipe' })
-    return undefined
-  } catch {
-    return 'mounting is not allowed here'
-  }
+/** Runs a program of the machine; throws unless it ends well. */
+async function system(program: string, ...args: string[]): Promise<void> {
+  const { code, stderr } = await run(program, args)
+  if (code !== 0) throw new Error(`${program} ${args.join(' ')}: ${stderr}`)
 }
 
-const noMounts = whyNoMounts()
+/** Why nothing can be mounted here, if so. */
+async function whyNoMounts(): Promise<string | undefined> {
+  if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'only root can mount'
+  return system('unshare', '--mount', 'mount', '-t', 'tmpfs', 'none', '/mnt').then(
+    () => undefined,
+    () => 'mounting is not allowed here',
+  )
+}
+
+const noMounts = await whyNoMounts()
 if (noMounts) console.warn(`skipped: tests of full and read-only disks: ${noMounts}`)
 
 describe.skipIf(noMounts !== undefined)('a data directory on a disk [GND-R30]', () => {
   beforeEach(async () => {
     await mkdir(dataDirectory)
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=3m,mode=700', 'none', dataDirectory])
+    await system('mount', '-t', 'tmpfs', '-o', 'size=3m,mode=700', 'none', dataDirectory)
     mounted = true
   })
 
@@ -295,7 +299,7 @@ describe.skipIf(noMounts !== undefined)('a data directory on a disk [GND-R30]', 
     expect((await admin.get(`${path}/first`)).status).toBe(200)
     expect((await admin.get(path)).status).toBe(200)
 
-    execFileSync('mount', ['-o', 'remount,size=20m', dataDirectory])
+    await system('mount', '-o', 'remount,size=20m', dataDirectory)
     expect((await create(admin, 'after')).status).toBe(201)
     await stop()
     const again = await start()
@@ -307,7 +311,7 @@ describe.skipIf(noMounts !== undefined)('a data directory on a disk [GND-R30]', 
   test('that is read-only: the start says so and changes nothing', async () => {
     await start()
     await stop()
-    execFileSync('mount', ['-o', 'remount,ro', dataDirectory])
+    await system('mount', '-o', 'remount,ro', dataDirectory)
     await expect(start()).rejects.toMatchObject({
       code: 'DATA_DIR_READ_ONLY',
       message: `${dataDirectory} cannot be written to`,
