@@ -1,6 +1,6 @@
 import { aborted, type Clock, type Logger } from '../../core/index.ts'
 import type { Controller, ControllerOptions } from './controller.ts'
-import { Follower } from './follow.ts'
+import { Reflector } from './reflector.ts'
 import { type Pauses, WorkQueue } from './work-queue.ts'
 
 /** Writes of several keys share the store's commits. */
@@ -42,11 +42,11 @@ export async function runController(
 ): Promise<void> {
   const log = options.log.child({ controller: controller.name })
   const queue = new WorkQueue(controller.pauses ?? defaultPauses)
-  const followers = controller.watches.map(
-    (watch) => new Follower(watch, { ...options, log }, (key) => queue.add(key)),
+  const reflectors = controller.watches.map(
+    (watch) => new Reflector(watch, { ...options, log }, (key) => queue.add(key)),
   )
   // A signal each: one signal with a listener for every watch looks like a leak to Node.
-  const running = followers.map((follower) => follower.run(AbortSignal.any([signal])))
+  const running = reflectors.map((reflector) => reflector.run(AbortSignal.any([signal])))
   for (const key of controller.firstKeys ?? []) queue.add(key)
 
   const work = async (): Promise<void> => {
@@ -57,7 +57,7 @@ export async function runController(
       queue.done(key)
     }
   }
-  await Promise.all(followers.map(({ synced }) => synced))
+  await Promise.all(reflectors.map(({ synced }) => synced))
   const working = Array.from({ length: workers }, work)
   await aborted(signal)
   queue.close()

@@ -104,35 +104,29 @@ function readRange(
   }
 }
 
-const lastOf = (runs: readonly (readonly StoredRecord[])[]): StoredRecord | undefined =>
-  runs.at(-1)?.at(-1)
+/** What a page shows, and the key after which the next one begins, if there is one. */
+interface Cut {
+  readonly runs: ListPage['runs']
+  readonly last?: string | undefined
+  readonly remaining?: number
+}
 
-/** Goes on reading until `limit` records match: a page is never shorter than asked for without need. */
-function filteredPage(
-  read: (after: string | undefined) => Range,
-  selection: Selection,
-  limit: number,
-): {
-  readonly kept: StoredRecord[]
-  readonly range: Range
-  readonly more: boolean
-  readonly last: string
-} {
+function cutOf({ runs, remaining }: Range): Cut {
+  if (remaining === 0) return { runs }
+  return { runs, last: runs.at(-1)?.at(-1)?.key, remaining }
+}
+
+/** A page is never shorter than asked for without need, so all are looked at until `limit` match. */
+function selectedCut({ runs }: Range, selection: Selection, limit: number): Cut {
   const kept: StoredRecord[] = []
-  let after: string | undefined
-  for (;;) {
-    const range = read(after)
-    for (const run of range.runs) {
-      for (const record of run) {
-        if (!selection.matches(record)) continue
-        if (limit > 0 && kept.length === limit)
-          return { kept, range, more: true, last: kept.at(-1)?.key ?? '' }
-        kept.push(record)
-      }
+  for (const run of runs) {
+    for (const record of run) {
+      if (!selection.matches(record)) continue
+      if (limit > 0 && kept.length === limit) return { runs: [kept], last: kept.at(-1)?.key }
+      kept.push(record)
     }
-    after = lastOf(range.runs)?.key
-    if (range.remaining === 0 || after === undefined) return { kept, range, more: false, last: '' }
   }
+  return { runs: [kept] }
 }
 
 /** One page of the objects that `query` means, all at one revision. */
@@ -146,37 +140,21 @@ export async function listObjects(
   const selection = selectionOf(definition, query)
   const prefix = storePrefix(definition.kind, query)
   const from = query.continue ? decodeContinue(query.continue, prefix) : undefined
-  const revision = await revisionToShow(context, query, from, signal)
+  const shown = await revisionToShow(context, query, from, signal)
   const limit = query.limit ?? 0
-  const shown = revision === undefined ? {} : { revision }
-  const start = from ? { after: from.after } : {}
-  if (selection.isEverything) {
-    const range = readRange(
-      context,
-      prefix,
-      { ...shown, ...start, ...(limit > 0 && { limit }) },
-      from,
-    )
-    const last = lastOf(range.runs)
-    const more = range.remaining > 0 && last !== undefined
-    return {
-      runs: range.runs,
-      revision: range.revision,
-      continue: more
-        ? encodeContinue({ revision: range.revision, after: last.key }, prefix)
-        : undefined,
-      remaining: more ? range.remaining : undefined,
-    }
+  const options = {
+    ...(shown !== undefined && { revision: shown }),
+    ...(from && { after: from.after }),
+    ...(selection.isEverything && limit > 0 && { limit }),
   }
-  const read = (after: string | undefined): Range =>
-    readRange(context, prefix, { ...shown, ...start, ...(after !== undefined && { after }) }, from)
-  const page = filteredPage(read, selection, limit)
+  const range = readRange(context, prefix, options, from)
+  const { revision } = range
+  const cut = selection.isEverything ? cutOf(range) : selectedCut(range, selection, limit)
+  const { runs, last, remaining } = cut
   return {
-    runs: [page.kept],
-    revision: page.range.revision,
-    continue: page.more
-      ? encodeContinue({ revision: page.range.revision, after: page.last }, prefix)
-      : undefined,
-    remaining: undefined,
+    runs,
+    revision,
+    continue: last === undefined ? undefined : encodeContinue({ revision, after: last }, prefix),
+    remaining,
   }
 }

@@ -7,7 +7,7 @@ const longestPauseMs = 5_000
 const idOf = ({ namespace = '', name }: Key): string => `${namespace}/${name}`
 
 /** Keeps one watch's picture up to date by list and watch, and passes on the keys it asks for. */
-export class Follower {
+export class Reflector {
   /** Resolves once the first list is taken in. Never rejects: a run that is aborted just ends. */
   readonly synced: Promise<void>
   readonly #watch: Watch
