@@ -62,21 +62,29 @@ export function parseRevocationLine(
 ): Revocation | string | undefined {
   const trimmed = line.trim()
   if (trimmed === '' || trimmed.startsWith('#')) return undefined
-  const json = /^"(?:[^"\\]|\\.)*"/.exec(trimmed)?.[0]
-  const value = json === undefined ? beforeNote(trimmed) : unquoted(json)
-  const rest = trimmed.slice(json?.length ?? value?.length)
-  const note = /^\s+#(.*)$/s.exec(rest)?.[1]?.trim()
-  const isBroken = (json === undefined && trimmed.startsWith('"')) || (rest && note === undefined)
-  if (value === undefined || isBroken) return 'the quoted value cannot be read'
+  const [value, note] = trimmed.startsWith('"') ? splitQuoted(trimmed) : splitPlain(trimmed)
+  if (value === undefined) return 'the quoted value cannot be read'
   const normal = type === 'certificate' ? normalSerial(value) : value
   if (normal === undefined) return 'the serial number is not hexadecimal'
   return { type, value: normal, ...(note && { note }) }
 }
 
-/** A note begins with a `#` after a space. */
-function beforeNote(line: string): string {
+type ValueAndNote = readonly [value: string | undefined, note: string]
+
+/** A note begins with the first `#` after a space. Searched for, not matched: lines can be very long. */
+function splitPlain(line: string): ValueAndNote {
   const end = line.search(/\s#/)
-  return (end < 0 ? line : line.slice(0, end)).trimEnd()
+  return end < 0 ? [line, ''] : [line.slice(0, end).trimEnd(), line.slice(end + 2).trim()]
+}
+
+function splitQuoted(line: string): ValueAndNote {
+  const [json = ''] = /^"(?:[^"\\]|\\.)*"/.exec(line) ?? []
+  const rest = line.slice(json.length)
+  if (rest === '') return [unquoted(json), '']
+  const note = rest.trimStart()
+  return /^\s/.test(rest) && note.startsWith('#')
+    ? [unquoted(json), note.slice(1).trim()]
+    : [undefined, '']
 }
 
 function unquoted(json: string): string | undefined {

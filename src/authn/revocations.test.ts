@@ -79,6 +79,13 @@ describe('the list', () => {
     })
   })
 
+  test('of one endless line is read in no time', () => {
+    const endless = `a${' '.repeat(1_000_000)}b`
+    expect(parseRevocations(listOf({ users: endless })).revocations).toEqual([
+      { type: 'user', value: endless },
+    ])
+  })
+
   test.each([
     'jane',
     'Jane Doe',

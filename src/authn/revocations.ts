@@ -143,7 +143,7 @@ export class Revocations implements Component {
     const news = problems.filter((problem) => !this.#problems.has(problem))
     this.#problems = new Set(problems)
     for (const problem of news.slice(0, maxToldProblems)) {
-      this.#log.warn({ problem, problems: problems.length }, 'revocation list has a bad entry')
+      this.#log.warn({ problem }, 'revocation list has a bad entry')
     }
   }
 }

@@ -59,6 +59,9 @@ const everything: readonly PolicyRule[] = [
   { verbs: ['*'], apiGroups: [], resources: [], resourceNames: [], nonResourceURLs: ['*'] },
 ]
 
+/** Whoever tries it with thousands of rules learns enough from the first ones. */
+const maxShownRules = 100
+
 class EscalationCheck {
   readonly #options: EscalationOptions
   readonly #attempt: WriteAttempt
@@ -118,7 +121,9 @@ class EscalationCheck {
     const missing = missingRules(held.rules, wanted)
     if (missing.length === 0) return
     const { user } = this.#attempt
-    const lines = [...new Set(compactRules(missing).map(describeRule))].toSorted()
+    const all = [...new Set(compactRules(missing).map(describeRule))].toSorted()
+    const rest = all.length - maxShownRules
+    const lines = rest > 0 ? [...all.slice(0, maxShownRules), `and ${rest} more`] : all
     const who = `user ${goQuote(user.username)} (groups=${goQuoteList(user.groups)})`
     const problems = held.problems ? `; resolution errors: [${held.problems}]` : ''
     throw this.#refusal(

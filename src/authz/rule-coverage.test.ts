@@ -120,3 +120,14 @@ test('breaking down and compacting say the same', () => {
     '{APIGroups:[""], Resources:["secrets"], ResourceNames:["b"], Verbs:["get" "list"]}',
   ])
 })
+
+test('a rule with a name of nothing gives no right on all names', () => {
+  const held = [rule({ verbs: ['get'], apiGroups: [''], resources: ['pods'], resourceNames: [''] })]
+  expect(missingRules(held, [on('pods', 'get')])).toHaveLength(1)
+})
+
+test('many rules are compared with many in no time', () => {
+  const names = Array.from({ length: 20_000 }, (_, index) => `n${index}`)
+  const rules = names.map((name) => on('pods', 'get', '', name))
+  expect(missingRules(rules, rules)).toEqual([])
+})

@@ -1,6 +1,6 @@
-import { goQuoteList } from '../core/index.ts'
+import { type Decision, goQuoteList } from '../core/index.ts'
 import type { PolicyRule } from './rbac-objects.ts'
-import { pathMatches } from './rule-set.ts'
+import { RuleSet } from './rule-set.ts'
 
 const noRule: PolicyRule = {
   verbs: [],
@@ -32,41 +32,15 @@ export function breakDown(rule: PolicyRule): PolicyRule[] {
   return [...onResources, ...onPaths]
 }
 
+const yes: Decision = { allowed: true, reason: '' }
+
 /** What of `wanted` the holder of `held` does not have, broken down; empty when all is covered. */
 export function missingRules(
   held: readonly PolicyRule[],
   wanted: readonly PolicyRule[],
 ): PolicyRule[] {
-  return wanted
-    .flatMap(breakDown)
-    .filter((atom) => !held.some((rule) => coversVerb(rule, atom) && coversObject(rule, atom)))
-}
-
-const has = (set: readonly string[], wanted: readonly string[]) =>
-  wanted.every((each) => set.includes(each))
-const hasOrAll = (set: readonly string[], wanted: readonly string[]) =>
-  set.includes('*') || has(set, wanted)
-
-const coversVerb = (rule: PolicyRule, atom: PolicyRule) => hasOrAll(rule.verbs, atom.verbs)
-
-function coversObject(rule: PolicyRule, atom: PolicyRule): boolean {
-  return (
-    hasOrAll(rule.apiGroups, atom.apiGroups) &&
-    atom.resources.every((resource) => coversResource(rule.resources, resource)) &&
-    coversNames(rule.resourceNames, atom.resourceNames) &&
-    atom.nonResourceURLs.every((url) => rule.nonResourceURLs.some((own) => pathMatches(own, url)))
-  )
-}
-
-function coversResource(set: readonly string[], resource: string): boolean {
-  if (set.includes('*') || set.includes(resource)) return true
-  const slash = resource.indexOf('/')
-  return slash >= 0 && set.includes(`*${resource.slice(slash)}`)
-}
-
-function coversNames(set: readonly string[], wanted: readonly string[]): boolean {
-  if (set.length === 0) return true
-  return wanted.length > 0 && has(set, wanted)
+  const own = new RuleSet(held.map((rule) => ({ rule, decision: yes })))
+  return wanted.flatMap(breakDown).filter((atom) => !own.covers(atom))
 }
 
 /** Joins broken-down rules that differ only in their verbs. */

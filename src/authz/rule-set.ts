@@ -10,11 +10,16 @@ export interface GrantedRule {
 interface Grant {
   /** Position of the rule: of several that match, the first gives the reason. */
   readonly order: number
-  readonly names: ReadonlySet<string> | undefined
   readonly decision: Decision
 }
 
-type Grants = Map<string, Map<string, Map<string, Grant[]>>>
+/** What is granted on one resource; however many rules say so, only the first of each sort is kept. */
+interface Place {
+  onAll: Grant | undefined
+  readonly onNames: Map<string, Grant>
+}
+
+type Places = Map<string, Map<string, Map<string, Place>>>
 
 function childOf<V>(map: Map<string, Map<string, V>>, key: string): Map<string, V> {
   const known = map.get(key)
@@ -24,10 +29,17 @@ function childOf<V>(map: Map<string, Map<string, V>>, key: string): Map<string, 
   return child
 }
 
-function addGrant(byResource: Map<string, Grant[]>, resource: string, grant: Grant): void {
+function placeOf(byResource: Map<string, Place>, resource: string): Place {
   const known = byResource.get(resource)
-  if (known) known.push(grant)
-  else byResource.set(resource, [grant])
+  if (known) return known
+  const place: Place = { onAll: undefined, onNames: new Map() }
+  byResource.set(resource, place)
+  return place
+}
+
+function addGrant(place: Place, names: readonly string[], grant: Grant): void {
+  if (names.length === 0) place.onAll ??= grant
+  for (const name of names) if (!place.onNames.has(name)) place.onNames.set(name, grant)
 }
 
 /** Rules prepared so that a decision costs a dozen map lookups, however many rules there are. */
@@ -35,7 +47,7 @@ export class RuleSet {
   readonly rules: readonly PolicyRule[]
   /** Why some rules could not be found, in Kubernetes' words. */
   readonly problems: readonly string[]
-  readonly #grants: Grants = new Map()
+  readonly #places: Places = new Map()
   readonly #paths: GrantedRule[] = []
 
   constructor(granted: readonly GrantedRule[], problems: readonly string[] = []) {
@@ -52,14 +64,28 @@ export class RuleSet {
     return this.#findPath(attributes.verb, attributes.path ?? '')
   }
 
+  /** True when the rules give all that a broken-down rule, one of one verb and object, gives. */
+  covers({ verbs: [verb = ''], ...atom }: PolicyRule): boolean {
+    const [url] = atom.nonResourceURLs
+    if (url !== undefined) return this.#findPath(verb, url) !== undefined
+    const [group = ''] = atom.apiGroups
+    const [resource = ''] = atom.resources
+    const [name] = atom.resourceNames
+    return [verb, '*'].some((v) =>
+      [group, '*'].some((g) => {
+        const byResource = this.#places.get(v)?.get(g)
+        return byResource && placesAbove(byResource, resource).some((place) => gives(place, name))
+      }),
+    )
+  }
+
   #index({ rule, decision }: GrantedRule, order: number): void {
-    const names = rule.resourceNames.length > 0 ? new Set(rule.resourceNames) : undefined
     for (const verb of rule.verbs) {
-      const byGroup = childOf<Map<string, Grant[]>>(this.#grants, verb)
+      const byGroup = childOf<Map<string, Place>>(this.#places, verb)
       for (const group of rule.apiGroups) {
-        const byResource = childOf<Grant[]>(byGroup, group)
+        const byResource = childOf<Place>(byGroup, group)
         for (const resource of rule.resources) {
-          addGrant(byResource, resource, { order, names, decision })
+          addGrant(placeOf(byResource, resource), rule.resourceNames, { order, decision })
         }
       }
     }
@@ -67,13 +93,13 @@ export class RuleSet {
   }
 
   #findResource(verb: string, wanted: ResourceAttributes): Decision | undefined {
-    const ofVerb = this.#firstInGroups(this.#grants.get(verb), wanted)
-    const ofAnyVerb = this.#firstInGroups(this.#grants.get('*'), wanted)
+    const ofVerb = this.#firstInGroups(this.#places.get(verb), wanted)
+    const ofAnyVerb = this.#firstInGroups(this.#places.get('*'), wanted)
     return earlier(ofVerb, ofAnyVerb)?.decision
   }
 
   #firstInGroups(
-    byGroup: Map<string, Map<string, Grant[]>> | undefined,
+    byGroup: Map<string, Map<string, Place>> | undefined,
     wanted: ResourceAttributes,
   ): Grant | undefined {
     if (!byGroup) return undefined
@@ -92,8 +118,18 @@ export class RuleSet {
   }
 }
 
+/** The places whose grants hold for a resource, which may be `*` or end in a subresource. */
+function placesAbove(byResource: Map<string, Place>, resource: string): Place[] {
+  const slash = resource.indexOf('/')
+  const names = [resource, '*', ...(slash < 0 ? [] : [`*${resource.slice(slash)}`])]
+  return names.flatMap((name) => byResource.get(name) ?? [])
+}
+
+const gives = ({ onAll, onNames }: Place, name: string | undefined): boolean =>
+  onAll !== undefined || (name !== undefined && onNames.has(name))
+
 function firstOfResource(
-  byResource: Map<string, Grant[]> | undefined,
+  byResource: Map<string, Place> | undefined,
   wanted: ResourceAttributes,
 ): Grant | undefined {
   if (!byResource) return undefined
@@ -104,8 +140,8 @@ function firstOfResource(
   return earlier(earlier(exact, firstNamed(byResource.get(`*/${subresource}`), name)), any)
 }
 
-function firstNamed(grants: readonly Grant[] | undefined, name: string): Grant | undefined {
-  return grants?.find((grant) => grant.names === undefined || grant.names.has(name))
+function firstNamed(place: Place | undefined, name: string): Grant | undefined {
+  return place && earlier(place.onAll, place.onNames.get(name))
 }
 
 function earlier(a: Grant | undefined, b: Grant | undefined): Grant | undefined {
@@ -116,5 +152,8 @@ function earlier(a: Grant | undefined, b: Grant | undefined): Grant | undefined 
 /** True when a rule's URL (exact, or a prefix that ends in `*`) covers a path. */
 export function pathMatches(pattern: string, path: string): boolean {
   if (pattern === path) return true
-  return pattern.endsWith('*') && path.startsWith(pattern.replace(/\*+$/, ''))
+  if (!pattern.endsWith('*')) return false
+  let end = pattern.length
+  while (pattern[end - 1] === '*') end--
+  return path.startsWith(pattern.slice(0, end))
 }

@@ -1,3 +1,4 @@
+import { cpuUsage } from 'node:process'
 import { expect, test } from 'vitest'
 import { parseDuration } from './option-table.ts'
 
@@ -22,8 +23,8 @@ test.each([
 test.each([['1'.repeat(100_000)], ['1s'.repeat(50_000)], [`${'1.'.repeat(50_000)}s`]])(
   'a long text is read in no time',
   (text) => {
-    const began = performance.now()
+    const began = cpuUsage()
     parseDuration(text)
-    expect(performance.now() - began).toBeLessThan(1_000)
+    expect(cpuUsage(began).user / 1_000).toBeLessThan(1_000)
   },
 )
