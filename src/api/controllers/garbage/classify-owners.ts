@@ -1,5 +1,5 @@
 import type { ClusterView, Kind, KubeObject, OwnerReference } from '../../../core/index.ts'
-import { foregroundFinalizer } from './owner-graph.ts'
+import { foregroundFinalizer, groupOf } from './owner-graph.ts'
 
 /** The references of an object by the state of their owners. */
 export interface OwnerStates {
@@ -10,9 +10,6 @@ export interface OwnerStates {
   /** Owners that are deleted but wait for their dependents. */
   readonly waiting: OwnerReference[]
 }
-
-const groupOf = (apiVersion: string): string =>
-  apiVersion.includes('/') ? apiVersion.slice(0, apiVersion.indexOf('/')) : ''
 
 type OwnerState = keyof OwnerStates
 

@@ -64,6 +64,22 @@ class WatchedClusterView extends FakeClusterView {
 }
 
 describe('in the background', () => {
+  test('a name with spaces is a name like any other', async () => {
+    const cluster = await running()
+    const owner = await make(cluster, 'ConfigMap', 'owner')
+    const role = { namespace: 'team', name: 'read only' }
+    await cluster.create({
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'Role',
+      metadata: { ...role, ownerReferences: [ownerOf(owner)] },
+      rules: [],
+    })
+    await cluster.delete(configMap.kind, inTeam('owner'), 'Background')
+    const roles = { ...clusterRole.kind, resource: 'roles', namespaced: true }
+    await cluster.untilGone(roles, role)
+    expect(await cluster.get(roles, role)).toBeUndefined()
+  })
+
   test('dependents follow their owner, and theirs follow them [GND-R52]', async () => {
     const cluster = await running()
     const owner = await make(cluster, 'ConfigMap', 'owner')

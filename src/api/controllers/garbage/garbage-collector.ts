@@ -126,7 +126,7 @@ class GarbageCollector {
     const uid = owner.metadata.uid ?? ''
     const living = this.#graph.dependentsOf(uid).filter(({ waits }) => !waits)
     await forEachAtOnce(living, ({ id }) => this.look(id, signal))
-    if (this.#graph.blockersOf(uid).length > 0) return
+    if (this.#graph.blockersOf(owner).length > 0) return
     await this.#update(withoutFinalizer(owner, foregroundFinalizer), signal)
   }
 

@@ -20,10 +20,10 @@ export interface GraphNode {
 export const nodeId = (kind: Kind, { namespace = '', name }: GoneObject): string =>
   `${kind.resource}.${kind.group} ${namespace} ${name}`
 
-/** Takes a name from the queue apart. */
+/** Takes a name from the queue apart; only the name of an object may have spaces in it. */
 export function parseNodeId(id: string): { resource: string; namespace: string; name: string } {
-  const [resource = '', namespace = '', name = ''] = id.split(' ')
-  return { resource, namespace, name }
+  const [resource = '', namespace = '', ...name] = id.split(' ')
+  return { resource, namespace, name: name.join(' ') }
 }
 
 const waitsForDependents = ({ metadata }: KubeObject): boolean =>
@@ -32,8 +32,13 @@ const waitsForDependents = ({ metadata }: KubeObject): boolean =>
     (finalizer) => finalizer === orphanFinalizer || finalizer === foregroundFinalizer,
   )
 
-const blocks = (node: GraphNode | undefined, uid: string): boolean =>
-  node?.owners.some((owner) => owner.uid === uid && owner.blockOwnerDeletion === true) ?? false
+/** The API group in an `apiVersion`. */
+export const groupOf = (apiVersion: string): string =>
+  apiVersion.includes('/') ? apiVersion.slice(0, apiVersion.indexOf('/')) : ''
+
+/** The uids of the owners whose foreground deletion cannot end before the node is gone. */
+const blockedBy = (node: GraphNode | undefined): Set<string> =>
+  new Set(node?.owners.filter((owner) => owner.blockOwnerDeletion === true).map(({ uid }) => uid))
 
 /** Who depends on whom. Objects that neither depend on others nor wait for dependents take no place in it. */
 export class OwnerGraph {
@@ -75,9 +80,22 @@ export class OwnerGraph {
     return [...ids].flatMap((id) => this.#nodes.get(id) ?? [])
   }
 
-  /** The dependents without which a foreground deletion cannot end. */
-  blockersOf(uid: string): GraphNode[] {
-    return this.dependentsOf(uid).filter((node) => blocks(node, uid))
+  /**
+   * The dependents without which a foreground deletion cannot end. A reference that has no more than
+   * the uid in common with the owner counts for nothing: anybody could hold up a stranger's deletion.
+   */
+  blockersOf({ kind, apiVersion, metadata }: KubeObject): GraphNode[] {
+    const { uid = '', namespace, name } = metadata
+    const means = (owner: OwnerReference): boolean =>
+      owner.blockOwnerDeletion === true &&
+      owner.uid === uid &&
+      owner.name === name &&
+      owner.kind === kind &&
+      groupOf(owner.apiVersion) === groupOf(apiVersion)
+    return this.dependentsOf(uid).filter(
+      ({ id, owners }) =>
+        (namespace === undefined || parseNodeId(id).namespace === namespace) && owners.some(means),
+    )
   }
 
   nodes(): Iterable<GraphNode> {
@@ -86,9 +104,10 @@ export class OwnerGraph {
 
   /** Owners that wait and whom this change may set free. */
   #released(before: GraphNode | undefined, after: GraphNode | undefined): string[] {
-    return (before?.owners ?? [])
-      .filter(({ uid }) => blocks(before, uid) && !blocks(after, uid))
-      .flatMap(({ uid }) => this.#idsByUid.get(uid) ?? [])
+    const still = blockedBy(after)
+    return [...blockedBy(before)]
+      .filter((uid) => !still.has(uid))
+      .flatMap((uid) => this.#idsByUid.get(uid) ?? [])
   }
 
   #remember(node: GraphNode): void {
