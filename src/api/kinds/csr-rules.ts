@@ -6,11 +6,20 @@ import {
   forbiddenValue,
   invalidValue,
   notSupported,
+  problemsOfEach,
   required,
 } from '../validation/field-problem.ts'
 import { pemBlocks } from '../validation/pem-blocks.ts'
 import { signerNameProblems } from '../validation/signer-name.ts'
-import { type Fields, fieldsAt, numberAt, recordsAt, textAt, textsAt } from './fields.ts'
+import {
+  type Fields,
+  fieldsAt,
+  numberAt,
+  recordsAt,
+  repeatedAt,
+  textAt,
+  textsAt,
+} from './fields.ts'
 
 const usages = [
   'any',
@@ -61,12 +70,10 @@ function usageProblems(spec: Fields): FieldProblem[] {
   if (asked.length === 0) return [required('spec.usages')]
   const at = (index: number): string => `spec.usages[${index}]`
   return [
-    ...asked.flatMap((usage, index) =>
+    ...problemsOfEach(asked, (usage, index) =>
       usages.includes(usage) ? [] : [notSupported(at(index), usage, usages)],
     ),
-    ...asked.flatMap((usage, index) =>
-      asked.indexOf(usage) < index ? [duplicateValue(at(index), usage)] : [],
-    ),
+    ...repeatedAt(asked).map((index) => duplicateValue(at(index), asked[index])),
   ]
 }
 
@@ -92,21 +99,26 @@ function conditionStatusProblems(condition: Fields, field: string): FieldProblem
   return allowed.includes(status) ? [] : [notSupported(`${field}.status`, status, allowed)]
 }
 
-const opposite: Readonly<Record<string, string>> = { Approved: 'Denied', Denied: 'Approved' }
+const opposite: ReadonlyMap<string, string> = new Map([
+  ['Approved', 'Denied'],
+  ['Denied', 'Approved'],
+])
 
 function conditionProblems(conditions: readonly Fields[]): FieldProblem[] {
-  const types = conditions.map((condition) => textAt(condition, 'type'))
-  return conditions.flatMap((condition, index) => {
+  const earlier = new Set<string>()
+  return problemsOfEach(conditions, (condition, index) => {
     const field = `${conditionsField}[${index}]`
     const type = textAt(condition, 'type')
-    const earlier = types.slice(0, index)
     const words = 'Approved and Denied conditions are mutually exclusive'
-    const other = opposite[type]
+    const other = opposite.get(type)
+    const excludes = other !== undefined && earlier.has(other)
+    const repeats = earlier.has(type)
+    earlier.add(type)
     return [
       ...(type ? [] : [required(`${field}.type`)]),
       ...conditionStatusProblems(condition, field),
-      ...(other && earlier.includes(other) ? [invalidValue(conditionsField, type, words)] : []),
-      ...(earlier.includes(type) ? [duplicateValue(`${field}.type`, type)] : []),
+      ...(excludes ? [invalidValue(conditionsField, type, words)] : []),
+      ...(repeats ? [duplicateValue(`${field}.type`, type)] : []),
     ]
   })
 }

@@ -6,6 +6,7 @@ import {
   invalidEach,
   invalidValue,
   notSupported,
+  problemsOfEach,
   required,
   tooMany,
 } from '../validation/field-problem.ts'
@@ -57,7 +58,7 @@ function addressProblems(
 function hintProblems(hints: Fields, list: string, rule: TextRule, field: string): FieldProblem[] {
   const names = recordsAt(hints, list).map((hint) => textAt(hint, 'name'))
   if (names.length > max.hints) return [tooMany(`${field}.${list}`, names.length, max.hints)]
-  return names.flatMap((name, index) => {
+  return problemsOfEach(names, (name, index) => {
     const at = `${field}.${list}[${index}].name`
     const repeated = names.indexOf(name) < index ? [duplicateValue(at, name)] : []
     return [...repeated, ...invalidEach(at, name, rule(name))]
@@ -80,7 +81,7 @@ function endpointProblems(
   return [
     ...(addresses.length === 0 ? [required(at, 'must contain at least 1 address')] : []),
     ...(addresses.length > max.addresses ? [tooMany(at, addresses.length, max.addresses)] : []),
-    ...addresses.flatMap((address, index) =>
+    ...problemsOfEach(addresses, (address, index) =>
       addressProblems(address, type, `${at}[${index}]`, allowances),
     ),
     ...(typeof node === 'string' ? invalidEach(`${field}.nodeName`, node, nodeName(node)) : []),
@@ -93,7 +94,7 @@ function endpointProblems(
 function portProblems(ports: readonly Fields[]): FieldProblem[] {
   if (ports.length > max.ports) return [tooMany('ports', ports.length, max.ports)]
   const seen = new Set<string>()
-  return ports.flatMap((port, index) => {
+  return problemsOfEach(ports, (port, index) => {
     const field = `ports[${index}]`
     const name = textAt(port, 'name')
     const repeated = seen.has(name) ? [duplicateValue(`${field}.name`, name)] : []
@@ -120,7 +121,7 @@ function validate(draft: KubeObject, allowances: Allowances = {}): FieldProblem[
     ...portProblems(recordsAt(draft, 'ports')),
     ...(endpoints.length > max.endpoints
       ? [tooMany('endpoints', endpoints.length, max.endpoints)]
-      : endpoints.flatMap((endpoint, index) =>
+      : problemsOfEach(endpoints, (endpoint, index) =>
           endpointProblems(endpoint, type, `endpoints[${index}]`, allowances),
         )),
   ]

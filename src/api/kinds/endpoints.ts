@@ -1,5 +1,10 @@
 import { type KubeObject, wellKnownKinds } from '../../core/index.ts'
-import { type FieldProblem, invalidEach, required } from '../validation/field-problem.ts'
+import {
+  type FieldProblem,
+  invalidEach,
+  problemsOfEach,
+  required,
+} from '../validation/field-problem.ts'
 import { endpointIpProblems, ipProblems, ipWarnings } from '../validation/ip.ts'
 import { nameIsDnsSubdomain } from '../validation/names.ts'
 import { portNumberProblems } from '../validation/port-rules.ts'
@@ -8,7 +13,7 @@ import { defineKind } from './define-kind.ts'
 import { appProtocolProblems, optionalLabelProblems, protocolProblems } from './endpoint-address.ts'
 import { type Fields, numberAt, recordsAt, setDefault, textAt } from './fields.ts'
 import type { Allowances } from './kind-definition.ts'
-import { withMore } from './shortened-list.ts'
+import { shownItems, withMore } from './shortened-list.ts'
 
 const addressLists = ['addresses', 'notReadyAddresses'] as const
 
@@ -43,12 +48,12 @@ function subsetProblems(subset: Fields, field: string, allowances: Allowances): 
   const isEmpty = addressLists.every((list) => recordsAt(subset, list).length === 0)
   return [
     ...(isEmpty ? [required(field, 'must specify `addresses` or `notReadyAddresses`')] : []),
-    ...addressLists.flatMap((list) =>
-      recordsAt(subset, list).flatMap((address, index) =>
+    ...problemsOfEach(addressLists, (list) =>
+      problemsOfEach(recordsAt(subset, list), (address, index) =>
         addressProblems(address, `${field}.${list}[${index}]`, allowances),
       ),
     ),
-    ...ports.flatMap((port, index) =>
+    ...problemsOfEach(ports, (port, index) =>
       portProblems(port, ports.length > 1, `${field}.ports[${index}]`),
     ),
   ]
@@ -57,16 +62,31 @@ function subsetProblems(subset: Fields, field: string, allowances: Allowances): 
 const hostPort = (ip: string, port: number): string =>
   ip.includes(':') ? `[${ip}]:${port}` : `${ip}:${port}`
 
-function shownSubset(subset: Fields): string[] {
-  const ips = recordsAt(subset, 'addresses').map((address) => textAt(address, 'ip'))
+/** Every address with every port: few are shown, and only those are put together. */
+function* pairsOf(subset: Fields): Generator<string> {
   const ports = recordsAt(subset, 'ports')
-  if (ports.length === 0) return ips
-  return ports.flatMap((port) => ips.map((ip) => hostPort(ip, numberAt(port, 'port') ?? 0)))
+  for (const port of ports.length === 0 ? [undefined] : ports) {
+    for (const address of recordsAt(subset, 'addresses')) {
+      const ip = textAt(address, 'ip')
+      yield port ? hostPort(ip, numberAt(port, 'port') ?? 0) : ip
+    }
+  }
 }
 
 function shownEndpoints(object: KubeObject): string {
   const subsets = recordsAt(object, 'subsets')
-  return subsets.length === 0 ? '<none>' : withMore(subsets.flatMap(shownSubset))
+  if (subsets.length === 0) return '<none>'
+  const count = subsets.reduce(
+    (sum, subset) =>
+      sum + recordsAt(subset, 'addresses').length * Math.max(1, recordsAt(subset, 'ports').length),
+    0,
+  )
+  const first: string[] = []
+  for (const subset of subsets) {
+    for (const pair of pairsOf(subset)) if (first.push(pair) === shownItems) break
+    if (first.length >= shownItems) break
+  }
+  return withMore(first, count)
 }
 
 /** Addresses behind a Service, in the older form. */
@@ -89,7 +109,7 @@ export const endpoints = defineKind({
       ),
     ),
   validate: (draft, allowances = {}) =>
-    recordsAt(draft, 'subsets').flatMap((subset, index) =>
+    problemsOfEach(recordsAt(draft, 'subsets'), (subset, index) =>
       subsetProblems(subset, `subsets[${index}]`, allowances),
     ),
   columns: [

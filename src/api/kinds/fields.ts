@@ -70,3 +70,13 @@ export function carryOver(to: Fields, from: Fields, key: string): void {
   if (from[key] === undefined) delete to[key]
   else to[key] = from[key]
 }
+
+/** The places of the items that stand there for the second time or more. */
+export function repeatedAt(items: readonly string[]): number[] {
+  const seen = new Set<string>()
+  return items.flatMap((item, index) => {
+    if (seen.has(item)) return [index]
+    seen.add(item)
+    return []
+  })
+}

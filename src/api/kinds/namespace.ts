@@ -1,5 +1,10 @@
 import { type KubeObject, wellKnownKinds } from '../../core/index.ts'
-import { type FieldProblem, invalidEach, invalidValue } from '../validation/field-problem.ts'
+import {
+  type FieldProblem,
+  invalidEach,
+  invalidValue,
+  problemsOfEach,
+} from '../validation/field-problem.ts'
 import { qualifiedNameProblems } from '../validation/label-rules.ts'
 import { unqualifiedProblems } from '../validation/metadata.ts'
 import { nameIsDnsLabel } from '../validation/names.ts'
@@ -33,7 +38,7 @@ const finalizerProblems = (name: string, field: string): FieldProblem[] => [
 
 function validate(draft: KubeObject): FieldProblem[] {
   const finalizers = textsAt(fieldsAt(draft, 'spec'), 'finalizers')
-  return finalizers.flatMap((name) => finalizerProblems(name, 'spec.finalizers'))
+  return problemsOfEach(finalizers, (name) => finalizerProblems(name, 'spec.finalizers'))
 }
 
 function validateStatus(draft: KubeObject): FieldProblem[] {
@@ -59,7 +64,7 @@ export const namespace = defineKind({
       verbs: ['update'],
       merge: (sent, stored) => mergeParts(sent, stored, ['spec']),
       validate: (draft) =>
-        textsAt(fieldsAt(draft, 'spec'), 'finalizers').flatMap((name, index) =>
+        problemsOfEach(textsAt(fieldsAt(draft, 'spec'), 'finalizers'), (name, index) =>
           finalizerProblems(name, `spec.finalizers[${index}]`),
         ),
     },

@@ -6,6 +6,7 @@ import {
   forbiddenValue,
   invalidEach,
   invalidValue,
+  problemsOfEach,
 } from '../validation/field-problem.ts'
 import { asGoStruct } from '../validation/go-format.ts'
 import { quantityProblems } from '../validation/resource-quantities.ts'
@@ -41,7 +42,7 @@ function applyDefaults(draft: KubeObject): void {
 
 const resourceProblems = (draft: KubeObject): FieldProblem[] =>
   ['capacity', 'allocatable'].flatMap((list) =>
-    Object.entries(fieldsAt(fieldsAt(draft, 'status'), list)).flatMap(([name, value]) =>
+    problemsOfEach(Object.entries(fieldsAt(fieldsAt(draft, 'status'), list)), ([name, value]) =>
       quantityProblems(name, value, `status.${list}.${name}`),
     ),
   )
@@ -52,7 +53,7 @@ function podCidrProblems(draft: KubeObject): FieldProblem[] {
   const families = new Set(ranges.map((range) => range.includes(':')))
   const words = 'may specify no more than one CIDR for each IP family'
   return [
-    ...ranges.flatMap((range, index) =>
+    ...problemsOfEach(ranges, (range, index) =>
       invalidEach(`${field}[${index}]`, range, cidrProblems(range)),
     ),
     ...(families.size < ranges.length ? [invalidValue(field, ranges, words)] : []),
@@ -65,7 +66,7 @@ const taintsOf = (draft: KubeObject): FieldProblem[] =>
 
 function addressProblems(draft: KubeObject): FieldProblem[] {
   const seen = new Set<string>()
-  return recordsAt(fieldsAt(draft, 'status'), 'addresses').flatMap((address, index) => {
+  return problemsOfEach(recordsAt(fieldsAt(draft, 'status'), 'addresses'), (address, index) => {
     const key = `${textAt(address, 'type')}\n${textAt(address, 'address')}`
     const repeated = seen.has(key)
     seen.add(key)

@@ -4,6 +4,7 @@ import {
   invalidEach,
   invalidValue,
   notSupported,
+  problemsOfEach,
   required,
 } from '../validation/field-problem.ts'
 import { asGoStruct } from '../validation/go-format.ts'
@@ -90,7 +91,7 @@ const binding = (kind: KindDefinition['kind'], roleKinds: readonly string[]): Ki
     applyDefaults,
     validate: (draft) => [
       ...roleRefProblems(draft, roleKinds),
-      ...recordsAt(draft, 'subjects').flatMap((subject, index) =>
+      ...problemsOfEach(recordsAt(draft, 'subjects'), (subject, index) =>
         subjectProblems(subject, kind.namespaced, `subjects[${index}]`),
       ),
     ],

@@ -1,5 +1,11 @@
 import { isRecord, type KubeObject } from '../../core/index.ts'
-import { type FieldProblem, invalidValue, required } from '../validation/field-problem.ts'
+import {
+  type FieldProblem,
+  invalidValue,
+  problemsOfEach,
+  required,
+  tooMany,
+} from '../validation/field-problem.ts'
 import { labelSelectorProblems } from '../validation/label-selector-rules.ts'
 import { pathSegmentProblems } from '../validation/names.ts'
 import { createdAtColumn, nameColumn } from './columns.ts'
@@ -36,10 +42,27 @@ function ruleProblems(rule: Fields, namespaced: boolean, field: string): FieldPr
   ]
 }
 
-const rulesProblems = (draft: KubeObject, namespaced: boolean): FieldProblem[] =>
-  recordsAt(draft, 'rules').flatMap((rule, index) =>
-    ruleProblems(rule, namespaced, `rules[${index}]`),
-  )
+/** More than anybody writes by hand; a few short lists could otherwise stand for billions of rights. */
+const maxRights = 50_000
+
+/** How many single rights a rule stands for: each verb on each resource of each group, by each name. */
+function rightsOf(rule: Fields): number {
+  const [verbs = 0, groups = 0, resources = 0, names = 0, paths = 0] = [
+    'verbs',
+    'apiGroups',
+    'resources',
+    'resourceNames',
+    'nonResourceURLs',
+  ].map((part) => textsAt(rule, part).length)
+  return verbs * (groups * resources * Math.max(1, names) + paths)
+}
+
+function rulesProblems(draft: KubeObject, namespaced: boolean): FieldProblem[] {
+  const rules = recordsAt(draft, 'rules')
+  const rights = rules.reduce((sum, rule) => sum + rightsOf(rule), 0)
+  if (rights > maxRights) return [tooMany('rules', rights, maxRights)]
+  return problemsOfEach(rules, (rule, index) => ruleProblems(rule, namespaced, `rules[${index}]`))
+}
 
 function aggregationProblems(draft: KubeObject): FieldProblem[] {
   if (!isRecord(draft['aggregationRule'])) return []
@@ -49,7 +72,7 @@ function aggregationProblems(draft: KubeObject): FieldProblem[] {
     const words = 'at least one clusterRoleSelector required if aggregationRule is non-nil'
     return [required(field, words)]
   }
-  return selectors.flatMap((selector, index) => {
+  return problemsOfEach(selectors, (selector, index) => {
     const at = `${field}[${index}]`
     const problems = labelSelectorProblems(selector, at)
     if (problems.length > 0) problems.push(invalidValue(at, null, 'invalid label selector.'))

@@ -1,5 +1,5 @@
 import type { KubeObject } from '../../core/index.ts'
-import { type FieldProblem, invalidValue } from '../validation/field-problem.ts'
+import { type FieldProblem, invalidValue, problemsOfEach } from '../validation/field-problem.ts'
 import { ensureFields, type Fields, fieldsAt, setDefault, textAt, textsAt } from './fields.ts'
 import {
   clusterIpProblems,
@@ -111,7 +111,7 @@ export class ServiceIps {
 
   #configuredProblems(spec: Fields): FieldProblem[] {
     const policy = textAt(spec, 'ipFamilyPolicy')
-    const problems = textsAt(spec, 'ipFamilies').flatMap((family, index) =>
+    const problems = problemsOfEach(textsAt(spec, 'ipFamilies'), (family, index) =>
       this.#allocators.has(family)
         ? []
         : [invalidValue(`spec.ipFamilies[${index}]`, family, 'not configured on this cluster')],

@@ -1,7 +1,8 @@
-const shown = 3
+/** How many items of a list are shown in a column. */
+export const shownItems = 3
 
 /** The first items, and how many more there are. */
-export function withMore(items: readonly string[]): string {
-  const text = items.slice(0, shown).join(',')
-  return items.length > shown ? `${text} + ${items.length - shown} more...` : text
+export function withMore(items: readonly string[], count: number = items.length): string {
+  const text = items.slice(0, shownItems).join(',')
+  return count > shownItems ? `${text} + ${count - shownItems} more...` : text
 }

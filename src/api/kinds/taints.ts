@@ -3,6 +3,7 @@ import {
   invalidEach,
   invalidValue,
   notSupported,
+  problemsOfEach,
   required,
 } from '../validation/field-problem.ts'
 import { asGoStruct } from '../validation/go-format.ts'
@@ -33,7 +34,7 @@ function ownProblems(taint: Fields, field: string): FieldProblem[] {
 /** Problems of the taints of a node. */
 export function taintProblems(taints: readonly Fields[], field: string): FieldProblem[] {
   const seen = new Set<string>()
-  return taints.flatMap((taint, index) => {
+  return problemsOfEach(taints, (taint, index) => {
     const at = `${field}[${index}]`
     const pair = `${textAt(taint, 'effect')}\n${textAt(taint, 'key')}`
     const repeated: FieldProblem[] = seen.has(pair)

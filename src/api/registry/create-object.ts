@@ -10,7 +10,7 @@ import {
 } from '../../core/index.ts'
 import { KeyExists } from '../../storage/index.ts'
 import type { KindDefinition } from '../kinds/kind-definition.ts'
-import { toCause, validateCreate } from '../validation/index.ts'
+import { causesOf, validateCreate } from '../validation/index.ts'
 import { admit } from './admit.ts'
 import { assignBeforeStore } from './assign-before-store.ts'
 import { generatedName } from './generated-name.ts'
@@ -40,7 +40,7 @@ function prepareDraft(
   metadata.creationTimestamp = kubeTime(context.clock.now())
   if (definition.hasGeneration) metadata.generation = 1
   const problems = validateCreate(definition, draft, options.allowances)
-  if (problems.length > 0) throw invalid(definition.kind, metadata.name, problems.map(toCause))
+  if (problems.length > 0) throw invalid(definition.kind, metadata.name, causesOf(problems))
   if (metadata.resourceVersion && metadata.resourceVersion !== '0')
     throw badRequest('resourceVersion should not be set on objects to be created')
   delete metadata.resourceVersion

@@ -10,8 +10,8 @@ import {
 import type { StoredRecord } from '../../storage/index.ts'
 import type { KindDefinition, Subresource } from '../kinds/kind-definition.ts'
 import {
+  causesOf,
   type FieldProblem,
-  toCause,
   validateMetadata,
   validateMetadataUpdate,
   validateUpdate,
@@ -113,6 +113,6 @@ export function prepareUpdate(
   const problems = subresource
     ? subresourceProblems(definition, subresource, draft, stored)
     : validateUpdate(definition, draft, stored, change.allowances)
-  if (problems.length > 0) throw invalid(kind, draft.metadata.name, problems.map(toCause))
+  if (problems.length > 0) throw invalid(kind, draft.metadata.name, causesOf(problems))
   return draft
 }

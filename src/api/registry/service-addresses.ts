@@ -2,7 +2,7 @@ import { invalid, type KubeObject } from '../../core/index.ts'
 import { fieldsAt, textsAt } from '../kinds/fields.ts'
 import { service } from '../kinds/service.ts'
 import { ServiceIps } from '../kinds/service-ips.ts'
-import { toCause } from '../validation/index.ts'
+import { causesOf } from '../validation/index.ts'
 import type { WriteHook } from './registry-context.ts'
 
 /** Gives each Service its addresses from the cluster's ranges, and takes them back in the end. */
@@ -19,7 +19,7 @@ export class ServiceAddresses implements WriteHook {
 
   beforeStore(draft: KubeObject, stored: KubeObject | undefined): () => void {
     const { problems, taken, freed } = this.#ips.assign(draft, stored)
-    if (problems.length > 0) throw invalid(this.kind, draft.metadata.name, problems.map(toCause))
+    if (problems.length > 0) throw invalid(this.kind, draft.metadata.name, causesOf(problems))
     this.#freed.set(draft, freed)
     return () => this.#ips.release(taken)
   }

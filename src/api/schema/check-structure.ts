@@ -25,7 +25,7 @@ export function checkStructure(value: unknown, schema: StructSchema): CheckedStr
 }
 
 /** More than any real object has; three bytes of a body must not become a struct without end. */
-const maxStructs = 250_000
+const maxStructs = 50_000
 
 const nothing: Readonly<Record<string, unknown>> = Object.freeze({})
 

@@ -14,6 +14,9 @@ test('a number with very many digits is refused at once', () => {
   expect(canonicalQuantity('1'.repeat(1_000_000))).toEqual({
     problem: 'unable to parse numeric part of quantity',
   })
+  expect(canonicalQuantity(`${'1'.repeat(1_000_000)}!`)).toMatchObject({
+    problem: expect.stringMatching(/^quantities must match/),
+  })
   expect(canonicalQuantity('1e999999999')).toEqual({
     problem: "unable to parse quantity's suffix",
   })

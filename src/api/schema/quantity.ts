@@ -25,7 +25,8 @@ interface Decimal {
 
 const decimalSuffixes = ['n', 'u', 'm', '', 'k', 'M', 'G', 'T', 'P', 'E']
 const binarySuffixes = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei']
-const parts = /^([+-]?)(\d*)(?:\.(\d*))?([eEinumkKMGTP]*[-+]?\d*)$/
+// Each digit belongs to one part only: a text that could be split in many ways would be, one by one.
+const parts = /^([+-]?)(\d*)(?:\.(\d*))?(|[eEinumkKMGTP]+[-+]?\d*|[-+]\d*)$/
 /** More digits than any unit could need; arithmetic on them would cost more than it is worth. */
 const maxDigits = 100
 const maxInt64 = 2n ** 63n - 1n

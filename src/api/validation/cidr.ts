@@ -35,8 +35,11 @@ export function parseCidr(text: string): Cidr | undefined {
 export const formatCidr = (cidr: Cidr): string =>
   `${formatIp({ family: cidr.family, value: cidr.base })}/${cidr.prefix}`
 
+/** No range with a few zeros too many is longer; on a longer text the pattern would work for hours. */
+const longestSpelling = 100
+
 const withoutLeadingZeros = (text: string): string =>
-  text.replace(/(^|[./:])0+(?=\d+[./]|\d+$)/g, '$1')
+  text.length > longestSpelling ? text : text.replace(/(^|[./:])0+(?=\d+[./]|\d+$)/g, '$1')
 
 /** Problems of a range of addresses. */
 export function cidrProblems(text: string): string[] {

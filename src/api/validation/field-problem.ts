@@ -100,6 +100,26 @@ export const tooMany = (field: string, actual: number, max: number): FieldProble
   detail: `must have at most ${max} item${max === 1 ? '' : 's'}`,
 })
 
+/** Nobody reads more; whoever sends a million wrong values must not be told of each. */
+const maxProblems = 100
+
+/** The problems of each item, until there are enough. */
+export function problemsOfEach<T>(
+  items: readonly T[],
+  problemsOf: (item: T, index: number) => readonly FieldProblem[],
+): FieldProblem[] {
+  const problems: FieldProblem[] = []
+  for (const [index, item] of items.entries()) {
+    problems.push(...problemsOf(item, index))
+    if (problems.length >= maxProblems) break
+  }
+  return problems
+}
+
+/** The first problems as the causes of a Status. */
+export const causesOf = (problems: readonly FieldProblem[]): StatusCause[] =>
+  problems.slice(0, maxProblems).map(toCause)
+
 /** Turns messages about one value into problems of its field. */
 export const invalidEach = (
   field: string,
@@ -110,7 +130,7 @@ export const invalidEach = (
 /** The same problems, each once, in the order of their first appearance. */
 export function withoutRepeats(problems: readonly FieldProblem[]): FieldProblem[] {
   const seen = new Set<string>()
-  return problems.filter((problem) => {
+  return problems.slice(0, 10 * maxProblems).filter((problem) => {
     const key = `${problem.field}\n${toCause(problem).message}`
     return !seen.has(key) && seen.add(key)
   })

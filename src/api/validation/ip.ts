@@ -61,8 +61,11 @@ export function formatIp(ip: Ip): string {
   return [24n, 16n, 8n, 0n].map((shift) => String((ip.value >> shift) & 0xffn)).join('.')
 }
 
+/** No address with a few zeros too many is longer; on a longer text the pattern would work for hours. */
+const longestSpelling = 100
+
 const withoutLeadingZeros = (text: string): string =>
-  text.replace(/(^|[.:])0+(?=\d+\.|\d+$)/g, '$1')
+  text.length > longestSpelling ? text : text.replace(/(^|[.:])0+(?=\d+\.|\d+$)/g, '$1')
 
 /** Problems of an address in a field that accepts any spelling of it. */
 export function ipProblems(text: string): string[] {

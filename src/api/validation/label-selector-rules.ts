@@ -4,6 +4,7 @@ import {
   forbiddenValue,
   invalidEach,
   invalidValue,
+  problemsOfEach,
   required,
 } from './field-problem.ts'
 import { labelValueProblems, qualifiedNameProblems } from './label-rules.ts'
@@ -37,7 +38,7 @@ function requirementProblems(requirement: Fields, field: string): FieldProblem[]
   return [
     ...valueCountProblems(textAt(requirement, 'operator'), values, field),
     ...invalidEach(`${field}.key`, key, qualifiedNameProblems(key)),
-    ...values.flatMap((value, index) =>
+    ...problemsOfEach(values, (value, index) =>
       invalidEach(`${field}.values[${index}]`, value, labelValueProblems(value)),
     ),
   ]
@@ -46,7 +47,7 @@ function requirementProblems(requirement: Fields, field: string): FieldProblem[]
 /** Problems of a label selector as objects carry it (`matchLabels`, `matchExpressions`). */
 export const labelSelectorProblems = (selector: Fields, field: string): FieldProblem[] => [
   ...labelProblems(textMapAt(selector, 'matchLabels'), `${field}.matchLabels`),
-  ...recordsAt(selector, 'matchExpressions').flatMap((requirement, index) =>
+  ...problemsOfEach(recordsAt(selector, 'matchExpressions'), (requirement, index) =>
     requirementProblems(requirement, `${field}.matchExpressions[${index}]`),
   ),
 ]

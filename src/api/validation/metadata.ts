@@ -5,6 +5,7 @@ import {
   forbiddenValue,
   invalidEach,
   invalidValue,
+  problemsOfEach,
   required,
   tooLong,
 } from './field-problem.ts'
@@ -21,7 +22,7 @@ export function labelProblems(
   labels: Readonly<Record<string, string>>,
   field: string,
 ): FieldProblem[] {
-  return Object.entries(labels).flatMap(([key, value]) => [
+  return problemsOfEach(Object.entries(labels), ([key, value]) => [
     ...invalidEach(field, key, qualifiedNameProblems(key)),
     ...invalidEach(field, value, labelValueProblems(value)),
   ])
@@ -30,7 +31,7 @@ export function labelProblems(
 function annotationProblems(annotations: Readonly<Record<string, string>>): FieldProblem[] {
   const field = 'metadata.annotations'
   const entries = Object.entries(annotations)
-  const problems = entries.flatMap(([key]) =>
+  const problems = problemsOfEach(entries, ([key]) =>
     invalidEach(field, key, qualifiedNameProblems(key.toLowerCase())),
   )
   const bytes = entries.reduce(
@@ -92,9 +93,9 @@ function finalizerProblems(finalizers: readonly string[]): FieldProblem[] {
   const excludeEachOther =
     finalizers.includes(orphanFinalizer) && finalizers.includes(foregroundFinalizer)
   return [
-    ...finalizers.flatMap((name) => invalidEach(field, name, qualifiedNameProblems(name))),
+    ...problemsOfEach(finalizers, (name) => invalidEach(field, name, qualifiedNameProblems(name))),
     ...(excludeEachOther ? [invalidValue(field, finalizers, detail)] : []),
-    ...finalizers.flatMap((name, index) => unqualifiedProblems(name, `${field}[${index}]`)),
+    ...problemsOfEach(finalizers, (name, index) => unqualifiedProblems(name, `${field}[${index}]`)),
   ]
 }
 

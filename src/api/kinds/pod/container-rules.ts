@@ -6,6 +6,7 @@ import {
   invalidEach,
   invalidValue,
   notSupported,
+  problemsOfEach,
   required,
 } from '../../validation/field-problem.ts'
 import { dns1123LabelProblems } from '../../validation/names.ts'
@@ -41,7 +42,7 @@ function portNameProblemsOf(port: Fields, seen: Set<string>, field: string): Fie
 
 function portProblems(container: Fields, field: string): FieldProblem[] {
   const seen = new Set<string>()
-  return recordsAt(container, 'ports').flatMap((port, index) => {
+  return problemsOfEach(recordsAt(container, 'ports'), (port, index) => {
     const at = `${field}.ports[${index}]`
     const [inner, host] = [numberAt(port, 'containerPort') ?? 0, numberAt(port, 'hostPort') ?? 0]
     return [
@@ -79,8 +80,8 @@ function commonProblems(
 
 function hostPortConflicts(containers: readonly Fields[]): FieldProblem[] {
   const seen = new Set<string>()
-  return containers.flatMap((container, index) =>
-    recordsAt(container, 'ports').flatMap((port, at) => {
+  return problemsOfEach(containers, (container, index) =>
+    problemsOfEach(recordsAt(container, 'ports'), (port, at) => {
       const host = numberAt(port, 'hostPort') ?? 0
       if (host === 0) return []
       const key = `${textAt(port, 'protocol')}/${textAt(port, 'hostIP')}/${host}`
@@ -99,7 +100,7 @@ export function containersProblems(
 ): FieldProblem[] {
   if (containers.length === 0) return [required('spec.containers')]
   const seen = new Set<string>()
-  const problems = containers.flatMap((container, index) => {
+  const problems = problemsOfEach(containers, (container, index) => {
     const field = `spec.containers[${index}]`
     const name = textAt(container, 'name')
     const isTaken = seen.has(name)
@@ -117,7 +118,7 @@ export function containersProblems(
 export function initContainersProblems(spec: Fields, volumes: ReadonlySet<string>): FieldProblem[] {
   const seen = new Set(recordsAt(spec, 'containers').map((container) => textAt(container, 'name')))
   const words = 'may not be set for init containers without restartPolicy=Always'
-  return recordsAt(spec, 'initContainers').flatMap((container, index) => {
+  return problemsOfEach(recordsAt(spec, 'initContainers'), (container, index) => {
     const field = `spec.initContainers[${index}]`
     const name = textAt(container, 'name')
     const isTaken = seen.has(name)
@@ -139,7 +140,7 @@ export function initContainersProblems(spec: Fields, volumes: ReadonlySet<string
 /** Problems of images that only a pod itself has, not the template of one. */
 export const imageProblems = (spec: Fields): FieldProblem[] =>
   ['containers', 'initContainers'].flatMap((list) =>
-    recordsAt(spec, list).flatMap((container, index) => {
+    problemsOfEach(recordsAt(spec, list), (container, index) => {
       const image = textAt(container, 'image')
       if (image === image.trim()) return []
       const words = 'must not have leading or trailing whitespace'

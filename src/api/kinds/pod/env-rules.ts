@@ -5,6 +5,7 @@ import {
   invalidEach,
   invalidValue,
   notSupported,
+  problemsOfEach,
   required,
 } from '../../validation/field-problem.ts'
 import { qualifiedNameProblems } from '../../validation/label-rules.ts'
@@ -51,8 +52,8 @@ function fieldRefProblems(ref: Fields, field: string): FieldProblem[] {
   const path = textAt(ref, 'fieldPath')
   const at = `${field}.fieldPath`
   if (!path) return [required(at)]
-  const subscript = /^(.+)\['(.+)'\]$/.exec(path)
-  if (subscript) return subscriptProblems(subscript[1] ?? '', subscript[2] ?? '', field)
+  const open = path.endsWith("']") ? path.indexOf("['") : -1
+  if (open > 0) return subscriptProblems(path.slice(0, open), path.slice(open + 2, -2), field)
   if (podFields.includes(path)) return []
   if (fileOnlyFields.includes(path)) return [notSupported(at, path, podFields)]
   const words = `error converting fieldPath: field label not supported: ${path}`
@@ -86,7 +87,8 @@ function valueFromProblems(variable: Fields, field: string): FieldProblem[] {
   if (!isRecord(variable['valueFrom'])) return []
   const from = fieldsAt(variable, 'valueFrom')
   const given = sources.filter((source) => isRecord(from[source]))
-  const problems = given.flatMap(
+  const problems = problemsOfEach(
+    given,
     (source) => sourceRules.get(source)?.(fieldsAt(from, source), `${field}.${source}`) ?? [],
   )
   const words =
@@ -102,7 +104,7 @@ function valueFromProblems(variable: Fields, field: string): FieldProblem[] {
 
 /** Problems of the environment variables of a container. */
 export const envProblems = (container: Fields, field: string): FieldProblem[] =>
-  recordsAt(container, 'env').flatMap((variable, index) => {
+  problemsOfEach(recordsAt(container, 'env'), (variable, index) => {
     const at = `${field}.env[${index}]`
     const name = textAt(variable, 'name')
     return [
@@ -120,7 +122,7 @@ function envSourceProblems(source: Fields, field: string): FieldProblem[] {
 
 /** Problems of the sources of many environment variables at once. */
 export const envFromProblems = (container: Fields, field: string): FieldProblem[] =>
-  recordsAt(container, 'envFrom').flatMap((from, index) => {
+  problemsOfEach(recordsAt(container, 'envFrom'), (from, index) => {
     const at = `${field}.envFrom[${index}]`
     const prefix = textAt(from, 'prefix')
     const given = ['configMapRef', 'secretRef'].filter((source) => isRecord(from[source]))
@@ -130,7 +132,9 @@ export const envFromProblems = (container: Fields, field: string): FieldProblem[
         : 'may not have more than one field specified at a time'
     return [
       ...(prefix ? invalidEach(`${at}.prefix`, prefix, nameProblems(prefix)) : []),
-      ...given.flatMap((source) => envSourceProblems(fieldsAt(from, source), `${at}.${source}`)),
+      ...problemsOfEach(given, (source) =>
+        envSourceProblems(fieldsAt(from, source), `${at}.${source}`),
+      ),
       // Kubernetes points at the whole list here.
       ...(given.length === 1 ? [] : [invalidValue(`${field}.envFrom`, '', words)]),
     ]

@@ -5,6 +5,7 @@ import {
   invalidEach,
   invalidValue,
   notSupported,
+  problemsOfEach,
   required,
 } from '../../validation/field-problem.ts'
 import { ipProblems } from '../../validation/ip.ts'
@@ -57,7 +58,7 @@ const classNames: readonly [string, (name: string) => string[]][] = [
 ]
 
 const namesProblems = (spec: Fields, rules: typeof names): FieldProblem[] =>
-  rules.flatMap(([key, rule]) => {
+  problemsOfEach(rules, ([key, rule]) => {
     const name = textAt(spec, key)
     return name ? invalidEach(`spec.${key}`, name, rule(name)) : []
   })
@@ -69,12 +70,12 @@ function deadlineProblems(spec: Fields): FieldProblem[] {
 }
 
 const hostAliasProblems = (spec: Fields): FieldProblem[] =>
-  recordsAt(spec, 'hostAliases').flatMap((alias, index) => {
+  problemsOfEach(recordsAt(spec, 'hostAliases'), (alias, index) => {
     const ip = textAt(alias, 'ip')
     const field = `spec.hostAliases[${index}]`
     return [
       ...invalidEach(`${field}.ip`, ip, ipProblems(ip)),
-      ...textsAt(alias, 'hostnames').flatMap((host, at) =>
+      ...problemsOfEach(textsAt(alias, 'hostnames'), (host, at) =>
         invalidEach(`${field}.hostnames[${at}]`, host, dns1123SubdomainProblems(host)),
       ),
     ]
@@ -98,10 +99,10 @@ function dnsConfigProblems(spec: Fields): FieldProblem[] {
     ...(servers.length > 3
       ? [invalidValue(`${at}.nameservers`, servers, 'must not have more than 3 nameservers')]
       : []),
-    ...servers.flatMap((ip, index) =>
+    ...problemsOfEach(servers, (ip, index) =>
       invalidEach(`${at}.nameservers[${index}]`, ip, ipProblems(ip)),
     ),
-    ...recordsAt(config, 'options').flatMap((option, index) =>
+    ...problemsOfEach(recordsAt(config, 'options'), (option, index) =>
       textAt(option, 'name') ? [] : [required(`${at}.options[${index}]`, 'must not be empty')],
     ),
   ]
@@ -118,8 +119,8 @@ function osProblems(spec: Fields): FieldProblem[] {
 const tokenProblems = (spec: Fields): FieldProblem[] =>
   textAt(spec, 'serviceAccountName')
     ? []
-    : recordsAt(spec, 'volumes').flatMap((volume, index) =>
-        recordsAt(fieldsAt(volume, 'projected'), 'sources').flatMap((source, at) => {
+    : problemsOfEach(recordsAt(spec, 'volumes'), (volume, index) =>
+        problemsOfEach(recordsAt(fieldsAt(volume, 'projected'), 'sources'), (source, at) => {
           if (!isRecord(source['serviceAccountToken'])) return []
           const field = `spec.volumes[${index}].projected.sources[${at}].serviceAccountToken`
           const words = 'must not be specified when serviceAccountName is not set'

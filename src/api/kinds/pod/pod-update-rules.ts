@@ -4,6 +4,7 @@ import {
   forbiddenValue,
   invalidEach,
   invalidValue,
+  problemsOfEach,
 } from '../../validation/field-problem.ts'
 import { ipProblems } from '../../validation/ip.ts'
 import { qualifiedNameProblems } from '../../validation/label-rules.ts'
@@ -38,20 +39,20 @@ function deadlineProblems(spec: Fields, old: Fields): FieldProblem[] {
 const without = (fields: Fields, ...keys: string[]): Fields =>
   Object.fromEntries(Object.entries(fields).filter(([key]) => !keys.includes(key)))
 
-const withoutSeconds = (toleration: Fields): Fields => without(toleration, 'tolerationSeconds')
+/** What a toleration says but for its seconds, in one form only. */
+const meaningOf = (toleration: Fields): string =>
+  JSON.stringify(['key', 'operator', 'value', 'effect'].map((part) => textAt(toleration, part)))
 
 function tolerationProblems(spec: Fields, old: Fields): FieldProblem[] {
-  const now = recordsAt(spec, 'tolerations').map(withoutSeconds)
-  const isKept = recordsAt(old, 'tolerations')
-    .map(withoutSeconds)
-    .every((toleration) => now.some((one) => sameMeaning(one, toleration)))
+  const now = new Set(recordsAt(spec, 'tolerations').map(meaningOf))
+  const isKept = recordsAt(old, 'tolerations').every((one) => now.has(meaningOf(one)))
   const words = 'existing toleration can not be modified except its tolerationSeconds'
   return isKept ? [] : [forbiddenValue('spec.tolerations', words)]
 }
 
 function gateProblems(spec: Fields, old: Fields): FieldProblem[] {
   const before = new Set(recordsAt(old, 'schedulingGates').map((gate) => textAt(gate, 'name')))
-  return recordsAt(spec, 'schedulingGates').flatMap((gate, index) => {
+  return problemsOfEach(recordsAt(spec, 'schedulingGates'), (gate, index) => {
     const name = textAt(gate, 'name')
     const words = `only deletion is allowed, but found new scheduling gate '${name}'`
     return before.has(name) ? [] : [forbiddenValue(`spec.schedulingGates[${index}].name`, words)]
@@ -108,7 +109,7 @@ export function podStatusProblems(draft: KubeObject, stored: KubeObject): FieldP
   const families = new Set(ips.map((ip) => ip.includes(':')))
   const twoOfAKind = 'may specify no more than one IP for each IP family'
   return [
-    ...recordsAt(status, 'conditions').flatMap((condition, index) => {
+    ...problemsOfEach(recordsAt(status, 'conditions'), (condition, index) => {
       const type = textAt(condition, 'type')
       if (ownConditions.includes(type)) return []
       return invalidEach(`status.conditions[${index}].Type`, type, qualifiedNameProblems(type))
@@ -119,7 +120,9 @@ export function podStatusProblems(draft: KubeObject, stored: KubeObject): FieldP
     ...(quality === textAt(old, 'qosClass')
       ? []
       : [invalidValue('status.qosClass', quality, fieldIsImmutable)]),
-    ...ips.flatMap((ip, index) => invalidEach(`status.podIPs[${index}]`, ip, ipProblems(ip))),
+    ...problemsOfEach(ips, (ip, index) =>
+      invalidEach(`status.podIPs[${index}]`, ip, ipProblems(ip)),
+    ),
     ...(ips.length > families.size
       ? [invalidValue('status.podIPs', status['podIPs'], twoOfAKind)]
       : []),

@@ -5,6 +5,7 @@ import {
   invalidEach,
   invalidValue,
   notSupported,
+  problemsOfEach,
   required,
 } from '../../validation/field-problem.ts'
 import { patternProblem } from '../../validation/names.ts'
@@ -21,7 +22,7 @@ function httpGetProblems(action: Fields, field: string): FieldProblem[] {
     ...(textAt(action, 'path') ? [] : [required(`${field}.path`)]),
     ...portOrNameProblems(action['port'], `${field}.port`),
     ...(schemes.includes(scheme) ? [] : [notSupported(`${field}.scheme`, scheme, schemes)]),
-    ...recordsAt(action, 'httpHeaders').flatMap((header) => {
+    ...problemsOfEach(recordsAt(action, 'httpHeaders'), (header) => {
       const name = textAt(header, 'name')
       const isName = new RegExp(`^${headerName}$`).test(name)
       const problem = patternProblem(words, headerName, 'X-Header-Name')
@@ -80,7 +81,7 @@ function oneProbeProblems(container: Fields, key: string, field: string): FieldP
   const successes = numberAt(probe, 'successThreshold') ?? 0
   return [
     ...handlerProblems(probe, at),
-    ...counts.flatMap((count) => {
+    ...problemsOfEach(counts, (count) => {
       const value = numberAt(probe, count) ?? 0
       const words = 'must be greater than or equal to 0'
       return value < 0 ? [invalidValue(`${at}.${count}`, value, words)] : []

@@ -3,6 +3,7 @@ import {
   forbiddenValue,
   invalidEach,
   invalidValue,
+  problemsOfEach,
   required,
 } from '../../validation/field-problem.ts'
 import { qualifiedNameProblems } from '../../validation/label-rules.ts'
@@ -69,8 +70,8 @@ export function resourceProblems(container: Fields, field: string): FieldProblem
   const hasHugePages = [...names].some(isHugePages)
   const hasCompute = names.has('cpu') || names.has('memory')
   return [
-    ...Object.entries(limits).flatMap(([name, value]) => own('limits', name, value)),
-    ...Object.entries(requests).flatMap(([name, value]) => [
+    ...problemsOfEach(Object.entries(limits), ([name, value]) => own('limits', name, value)),
+    ...problemsOfEach(Object.entries(requests), ([name, value]) => [
       ...own('requests', name, value),
       ...requestProblems(name, value, limits[name], at),
     ]),

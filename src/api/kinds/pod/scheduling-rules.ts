@@ -6,6 +6,7 @@ import {
   invalidEach,
   invalidValue,
   notSupported,
+  problemsOfEach,
   required,
 } from '../../validation/field-problem.ts'
 import { labelValueProblems, qualifiedNameProblems } from '../../validation/label-rules.ts'
@@ -34,7 +35,7 @@ function operatorProblems(toleration: Fields, field: string): FieldProblem[] {
 
 /** Problems of the taints that a pod tolerates. */
 export const tolerationProblems = (spec: Fields): FieldProblem[] =>
-  recordsAt(spec, 'tolerations').flatMap((toleration, index) => {
+  problemsOfEach(recordsAt(spec, 'tolerations'), (toleration, index) => {
     const field = `spec.tolerations[${index}]`
     const [key, effect] = [textAt(toleration, 'key'), textAt(toleration, 'effect')]
     const operator = textAt(toleration, 'operator')
@@ -78,14 +79,14 @@ function nodeValueProblems(requirement: Fields, field: string): FieldProblem[] {
 }
 
 function nodeTermProblems(term: Fields, strict: boolean, field: string): FieldProblem[] {
-  return recordsAt(term, 'matchExpressions').flatMap((requirement, index) => {
+  return problemsOfEach(recordsAt(term, 'matchExpressions'), (requirement, index) => {
     const at = `${field}.matchExpressions[${index}]`
     const key = textAt(requirement, 'key')
     const values = strict ? textsAt(requirement, 'values') : []
     return [
       ...nodeValueProblems(requirement, at),
       ...invalidEach(`${at}.key`, key, qualifiedNameProblems(key)),
-      ...values.flatMap((value, position) =>
+      ...problemsOfEach(values, (value, position) =>
         invalidEach(`${at}.values[${position}]`, value, labelValueProblems(value)),
       ),
     ]
@@ -110,8 +111,8 @@ function nodeAffinityProblems(affinity: Fields, field: string): FieldProblem[] {
     ...(isRecord(needed) && terms.length === 0
       ? [required(at, 'must have at least one node selector term')]
       : []),
-    ...terms.flatMap((term, index) => nodeTermProblems(term, true, `${at}[${index}]`)),
-    ...recordsAt(affinity, whenPreferred).flatMap((term, index) => {
+    ...problemsOfEach(terms, (term, index) => nodeTermProblems(term, true, `${at}[${index}]`)),
+    ...problemsOfEach(recordsAt(affinity, whenPreferred), (term, index) => {
       const one = `${field}.${whenPreferred}[${index}]`
       return [
         ...weightProblems(term, one),
@@ -126,7 +127,7 @@ function podTermProblems(term: Fields, field: string): FieldProblem[] {
   return [
     ...labelSelectorProblems(fieldsAt(term, 'labelSelector'), `${field}.labelSelector`),
     ...labelSelectorProblems(fieldsAt(term, 'namespaceSelector'), `${field}.namespaceSelector`),
-    ...textsAt(term, 'namespaces').flatMap((name) =>
+    ...problemsOfEach(textsAt(term, 'namespaces'), (name) =>
       invalidEach(`${field}.namespace`, name, nameIsDnsLabel(name, false)),
     ),
     ...(key ? [] : [required(`${field}.topologyKey`, 'can not be empty')]),
@@ -135,10 +136,10 @@ function podTermProblems(term: Fields, field: string): FieldProblem[] {
 }
 
 const podAffinityProblems = (affinity: Fields, field: string): FieldProblem[] => [
-  ...recordsAt(affinity, whenRequired).flatMap((term, index) =>
+  ...problemsOfEach(recordsAt(affinity, whenRequired), (term, index) =>
     podTermProblems(term, `${field}.${whenRequired}[${index}]`),
   ),
-  ...recordsAt(affinity, whenPreferred).flatMap((term, index) => {
+  ...problemsOfEach(recordsAt(affinity, whenPreferred), (term, index) => {
     const at = `${field}.${whenPreferred}[${index}]`
     return [
       ...weightProblems(term, at),
@@ -162,12 +163,12 @@ export function affinityProblems(spec: Fields): FieldProblem[] {
 export function gateProblems(spec: Fields): FieldProblem[] {
   const seen = new Set<string>()
   return [
-    ...recordsAt(spec, 'readinessGates').flatMap((gate, index) => {
+    ...problemsOfEach(recordsAt(spec, 'readinessGates'), (gate, index) => {
       const type = textAt(gate, 'conditionType')
       const at = `spec.readinessGates[${index}].conditionType`
       return invalidEach(at, type, qualifiedNameProblems(type))
     }),
-    ...recordsAt(spec, 'schedulingGates').flatMap((gate, index) => {
+    ...problemsOfEach(recordsAt(spec, 'schedulingGates'), (gate, index) => {
       const name = textAt(gate, 'name')
       const at = `spec.schedulingGates[${index}]`
       const repeated = seen.has(name) ? [duplicateValue(at, name)] : []
@@ -180,7 +181,7 @@ export function gateProblems(spec: Fields): FieldProblem[] {
 /** Problems of how a set of pods is to be spread. */
 export function spreadProblems(spec: Fields): FieldProblem[] {
   const actions = ['DoNotSchedule', 'ScheduleAnyway']
-  return recordsAt(spec, 'topologySpreadConstraints').flatMap((constraint, index) => {
+  return problemsOfEach(recordsAt(spec, 'topologySpreadConstraints'), (constraint, index) => {
     const field = `spec.topologySpreadConstraints[${index}]`
     const skew = numberAt(constraint, 'maxSkew') ?? 0
     const action = textAt(constraint, 'whenUnsatisfiable')

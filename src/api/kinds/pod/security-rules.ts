@@ -3,6 +3,7 @@ import {
   type FieldProblem,
   invalidValue,
   notSupported,
+  problemsOfEach,
   required,
 } from '../../validation/field-problem.ts'
 import { asGoStruct } from '../../validation/go-format.ts'
@@ -90,7 +91,7 @@ export function podSecurityProblems(spec: Fields): FieldProblem[] {
     ...idProblems(context['fsGroup'], `${at}.fsGroup`),
     ...idProblems(context['runAsUser'], `${at}.runAsUser`),
     ...idProblems(context['runAsGroup'], `${at}.runAsGroup`),
-    ...groups.flatMap((id, index) => idProblems(id, `${at}.supplementalGroups[${index}]`)),
+    ...problemsOfEach(groups, (id, index) => idProblems(id, `${at}.supplementalGroups[${index}]`)),
     ...(sharesTwice ? [invalidValue(`${at}.shareProcessNamespace`, true, words)] : []),
     ...(policy && !policies.includes(policy)
       ? [notSupported(`${at}.fsGroupChangePolicy`, policy, policies)]
@@ -103,7 +104,7 @@ export function podSecurityProblems(spec: Fields): FieldProblem[] {
 export function hostNetworkProblems(containers: readonly Fields[], spec: Fields): FieldProblem[] {
   if (!flagAt(spec, 'hostNetwork')) return []
   const words = 'must match `containerPort` when `hostNetwork` is true'
-  return containers.flatMap((container, index) =>
+  return problemsOfEach(containers, (container, index) =>
     (Array.isArray(container['ports']) ? container['ports'].filter(isRecord) : []).flatMap(
       (port, at) => {
         const host = numberAt(port, 'hostPort') ?? 0

@@ -6,6 +6,7 @@ import {
   invalidEach,
   invalidValue,
   notSupported,
+  problemsOfEach,
   required,
 } from '../../validation/field-problem.ts'
 import { dns1123LabelProblems } from '../../validation/names.ts'
@@ -48,7 +49,7 @@ const filesProblems =
   (source: Fields, field: string): FieldProblem[] => [
     ...(textAt(source, nameKey) ? [] : [required(`${field}.${nameKey}`)]),
     ...modeProblems(source, 'defaultMode', field),
-    ...recordsAt(source, 'items').flatMap((item, index) =>
+    ...problemsOfEach(recordsAt(source, 'items'), (item, index) =>
       itemProblems(item, `${field}.items[${index}]`),
     ),
   ]
@@ -113,7 +114,7 @@ const tokenProblems = (token: Fields, field: string): FieldProblem[] => {
 function projectionProblems(source: Fields, field: string): FieldProblem[] {
   const kinds = Object.keys(source).filter((key) => isRecord(source[key]))
   const items = (key: string): FieldProblem[] =>
-    recordsAt(isRecord(source[key]) ? source[key] : {}, 'items').flatMap((item, index) =>
+    problemsOfEach(recordsAt(isRecord(source[key]) ? source[key] : {}, 'items'), (item, index) =>
       itemProblems(item, `${field}.${key}.items[${index}]`),
     )
   const token = source['serviceAccountToken']
@@ -130,7 +131,7 @@ function projectionProblems(source: Fields, field: string): FieldProblem[] {
 
 const projectedProblems = (source: Fields, field: string): FieldProblem[] => [
   ...modeProblems(source, 'defaultMode', field),
-  ...recordsAt(source, 'sources').flatMap((one, index) =>
+  ...problemsOfEach(recordsAt(source, 'sources'), (one, index) =>
     projectionProblems(one, `${field}.sources[${index}]`),
   ),
 ]
@@ -172,7 +173,7 @@ function sourceProblems(volume: Fields, field: string): FieldProblem[] {
 /** Problems of the volumes of a pod, and the names of those without any. */
 export function volumeProblems(spec: Fields): { problems: FieldProblem[]; names: Set<string> } {
   const names = new Set<string>()
-  const problems = recordsAt(spec, 'volumes').flatMap((volume, index) => {
+  const problems = problemsOfEach(recordsAt(spec, 'volumes'), (volume, index) => {
     const field = `spec.volumes[${index}]`
     const name = textAt(volume, 'name')
     const found = [
@@ -195,7 +196,7 @@ export function mountProblems(
   field: string,
 ): FieldProblem[] {
   const seen = new Set<string>()
-  return recordsAt(container, 'volumeMounts').flatMap((mount, index) => {
+  return problemsOfEach(recordsAt(container, 'volumeMounts'), (mount, index) => {
     const at = `${field}.volumeMounts[${index}]`
     const [name, path, subPath] = [
       textAt(mount, 'name'),

@@ -5,10 +5,11 @@ import {
   invalidEach,
   invalidValue,
   notSupported,
+  problemsOfEach,
   required,
 } from '../../validation/field-problem.ts'
 import { ipProblems, parseIp } from '../../validation/ip.ts'
-import { type Fields, fieldsAt, textAt, textsAt } from '../fields.ts'
+import { type Fields, fieldsAt, repeatedAt, textAt, textsAt } from '../fields.ts'
 
 const families = ['IPv4', 'IPv6']
 const policies = ['PreferDualStack', 'RequireDualStack', 'SingleStack']
@@ -43,12 +44,13 @@ function singularProblems(spec: Fields): FieldProblem[] {
 function familyProblems(spec: Fields): FieldProblem[] {
   const asked = textsAt(spec, 'ipFamilies')
   const policy = textAt(spec, 'ipFamilyPolicy')
+  const repeated = new Set(repeatedAt(asked))
   return [
-    ...asked.flatMap((family, index) => {
+    ...problemsOfEach(asked, (family, index) => {
       const field = `spec.ipFamilies[${index}]`
       return [
         ...(families.includes(family) ? [] : [notSupported(field, family, families)]),
-        ...(asked.indexOf(family) < index ? [duplicateValue(field, family)] : []),
+        ...(repeated.has(index) ? [duplicateValue(field, family)] : []),
       ]
     }),
     ...(policy === '' || policies.includes(policy)
@@ -58,7 +60,7 @@ function familyProblems(spec: Fields): FieldProblem[] {
 }
 
 function spellingProblems(ips: readonly string[]): FieldProblem[] {
-  return ips.flatMap((ip, index) => {
+  return problemsOfEach(ips, (ip, index) => {
     if (index > 0 || ip !== 'None') return invalidEach(`${ipsField}[${index}]`, ip, ipProblems(ip))
     if (ips.length === 1) return []
     return [invalidValue(ipsField, ips, "'None' must be the first and only value")]
@@ -75,7 +77,7 @@ function pairingProblems(spec: Fields): FieldProblem[] {
   if (isHeadless(spec)) return double
   return [
     ...double,
-    ...ips.flatMap((ip, index) => {
+    ...problemsOfEach(ips, (ip, index) => {
       const family = asked[index]
       if (family === undefined || !families.includes(family)) return []
       if (`IPv${parseIp(ip)?.family}` === family) return []
@@ -105,7 +107,7 @@ function addressChangeProblems(spec: Fields, old: Fields): FieldProblem[] {
   const changed = (index: number) =>
     invalidValue(`${ipsField}[${index}]`, ips, 'may not change once set')
   if (ips.length === before.length) {
-    return before.flatMap((ip, index) => (ip === ips[index] ? [] : [changed(index)]))
+    return problemsOfEach(before, (ip, index) => (ip === ips[index] ? [] : [changed(index)]))
   }
   const words = "must be set to 'SingleStack' when releasing the secondary clusterIP"
   const policy = spec['ipFamilyPolicy'] ?? null

@@ -4,6 +4,7 @@ import {
   forbiddenValue,
   invalidEach,
   invalidValue,
+  problemsOfEach,
   required,
 } from '../../validation/field-problem.ts'
 import { dns1123LabelProblems } from '../../validation/names.ts'
@@ -31,7 +32,7 @@ function nameProblems(
 /** Problems of each port by itself, and of names that repeat. */
 export function portsProblems(ports: readonly Fields[]): FieldProblem[] {
   const seen = new Set<string>()
-  return ports.flatMap((port, index) => {
+  return problemsOfEach(ports, (port, index) => {
     const field = `spec.ports[${index}]`
     const number = numberAt(port, 'port') ?? 0
     return [
@@ -51,7 +52,7 @@ function repeats(
   problem: (port: Fields, index: number) => FieldProblem,
 ): FieldProblem[] {
   const seen = new Set<string>()
-  return ports.flatMap((port, index) => {
+  return problemsOfEach(ports, (port, index) => {
     const key = keyOf(port)
     if (key === undefined) return []
     const isRepeat = seen.has(key)
@@ -67,7 +68,7 @@ export function nodePortProblems(spec: Fields, ports: readonly Fields[]): FieldP
   const { low, high } = nodePortRange
   const isInternal = textAt(spec, 'type') === 'ClusterIP'
   const at = (index: number): string => `spec.ports[${index}].nodePort`
-  const misused = ports.flatMap((port, index) => {
+  const misused = problemsOfEach(ports, (port, index) => {
     const number = nodePortOf(port)
     if (number === 0) return []
     if (isInternal) {

@@ -6,6 +6,7 @@ import {
   invalidEach,
   invalidValue,
   notSupported,
+  problemsOfEach,
   required,
 } from '../../validation/field-problem.ts'
 import { endpointIpProblems, ipProblems } from '../../validation/ip.ts'
@@ -85,7 +86,7 @@ function affinityProblems(spec: Fields): FieldProblem[] {
 }
 
 const externalIpProblems = (spec: Fields): FieldProblem[] =>
-  textsAt(spec, 'externalIPs').flatMap((ip, index) => {
+  problemsOfEach(textsAt(spec, 'externalIPs'), (ip, index) => {
     const spelling = ipProblems(ip)
     const words = spelling.length > 0 ? spelling : endpointIpProblems(ip, false)
     return invalidEach(`spec.externalIPs[${index}]`, ip, words)
@@ -99,7 +100,7 @@ function sourceRangeProblems(draft: KubeObject, spec: Fields): FieldProblem[] {
   if (ranges.length > 0) {
     return [
       ...(misplaced ? [forbiddenValue(field, onlyForLoadBalancers)] : []),
-      ...ranges.flatMap((range, index) =>
+      ...problemsOfEach(ranges, (range, index) =>
         invalidEach(`${field}[${index}]`, range, cidrProblems(range)),
       ),
     ]
@@ -110,7 +111,7 @@ function sourceRangeProblems(draft: KubeObject, spec: Fields): FieldProblem[] {
   const listed = noted.trim() === '' ? [] : noted.split(',').map((range) => range.trim())
   return [
     ...(misplaced ? [forbiddenValue(at, onlyForLoadBalancers)] : []),
-    ...listed.flatMap((range) => invalidEach(at, range, cidrProblems(range))),
+    ...problemsOfEach(listed, (range) => invalidEach(at, range, cidrProblems(range))),
   ]
 }
 
@@ -207,7 +208,7 @@ export function validateServiceStatus(draft: KubeObject): FieldProblem[] {
   if (ingress.length > 0 && textAt(fieldsAt(draft, 'spec'), 'type') !== 'LoadBalancer') {
     return [forbiddenValue(field, "may only be used when `spec.type` is 'LoadBalancer'")]
   }
-  return ingress.flatMap((point, index) => ingressProblems(point, `${field}[${index}]`))
+  return problemsOfEach(ingress, (point, index) => ingressProblems(point, `${field}[${index}]`))
 }
 
 /** Problems of a change that are not about addresses. */
