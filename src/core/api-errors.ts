@@ -1,4 +1,5 @@
 import { ApiError, type StatusCause } from './errors.ts'
+import { goQuote } from './go-quote.ts'
 
 /** A resource as error messages name it: plural name and API group. */
 export interface GroupResource {
@@ -15,13 +16,13 @@ const about = (r: GroupResource, name: string) => ({
 
 /** 404: the object is not there. */
 export const notFound = (resource: GroupResource, name: string): ApiError =>
-  new ApiError('NotFound', `${qualified(resource)} "${name}" not found`, {
+  new ApiError('NotFound', `${qualified(resource)} ${goQuote(name)} not found`, {
     details: about(resource, name),
   })
 
 /** 409: an object of that name is there already. */
 export const alreadyExists = (resource: GroupResource, name: string): ApiError =>
-  new ApiError('AlreadyExists', `${qualified(resource)} "${name}" already exists`, {
+  new ApiError('AlreadyExists', `${qualified(resource)} ${goQuote(name)} already exists`, {
     details: about(resource, name),
   })
 
@@ -29,7 +30,7 @@ export const alreadyExists = (resource: GroupResource, name: string): ApiError =
 export const conflict = (resource: GroupResource, name: string, why: string): ApiError =>
   new ApiError(
     'Conflict',
-    `Operation cannot be fulfilled on ${qualified(resource)} "${name}": ${why}`,
+    `Operation cannot be fulfilled on ${qualified(resource)} ${goQuote(name)}: ${why}`,
     {
       details: about(resource, name),
     },
@@ -48,7 +49,7 @@ export const forbidden = (resource: GroupResource, name: string, why: string): A
   new ApiError(
     'Forbidden',
     name
-      ? `${qualified(resource)} "${name}" is forbidden: ${why}`
+      ? `${qualified(resource)} ${goQuote(name)} is forbidden: ${why}`
       : `${qualified(resource)} is forbidden: ${why}`,
     { details: about(resource, name) },
   )
@@ -83,7 +84,7 @@ export function invalid(
   )
   const list = lines.length === 1 ? lines[0] : `[${lines.join(', ')}]`
   const shown = kind.group ? `${kind.kind}.${kind.group}` : kind.kind
-  return new ApiError('Invalid', `${shown} "${name}" is invalid: ${list}`, {
+  return new ApiError('Invalid', `${shown} ${goQuote(name)} is invalid: ${list}`, {
     details: {
       ...(name && { name }),
       ...(kind.group && { group: kind.group }),

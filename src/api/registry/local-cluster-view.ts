@@ -2,6 +2,7 @@ import {
   ApiError,
   apiVersionOf,
   type ClusterView,
+  goQuote,
   type Key,
   type Kind,
   type KubeObject,
@@ -163,7 +164,7 @@ export class LocalClusterView implements ClusterView {
     if (!found)
       throw new ApiError(
         'NotFound',
-        `no matches for kind "${object.kind}" in version "${object.apiVersion}"`,
+        `no matches for kind ${goQuote(object.kind)} in version ${goQuote(object.apiVersion)}`,
       )
     return found
   }
