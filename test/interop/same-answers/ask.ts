@@ -50,8 +50,8 @@ export interface Answer {
   readonly events?: readonly unknown[]
 }
 
-/** A request, or how to make one from the earlier answers of the same server. */
-export type Step = Ask | ((seen: readonly Answer[]) => Ask)
+/** A request, or how to make one from earlier answers of the same server: of the case, and of what came before. */
+export type Step = Ask | ((seen: readonly Answer[], before: readonly Answer[]) => Ask)
 
 /** A claim that both servers answer a series of requests alike. */
 export interface Case {

@@ -48,6 +48,7 @@ export class LiveServer {
     this.#agent = new Agent({ ca: parts.ca, keepAlive: true })
   }
 
+  /** Closes the connections that are open; another request opens a new one. */
   close(): void {
     this.#agent.destroy()
   }

@@ -23,16 +23,19 @@ interface Exchange {
   readonly answer: Answer
 }
 
-const resolved = (step: Step, seen: readonly Answer[]): Ask =>
-  typeof step === 'function' ? step(seen) : step
+/** Where the requests of a series go, and what the server answered before them. */
+interface Setting {
+  readonly server: LiveServer
+  readonly namespace: string
+  readonly before: readonly Answer[]
+}
 
 const patienceMs = 5_000
 
 /** Repeats a request that needs the effect of an earlier one, which its server may not have seen yet. */
 async function answerWhenReady(
-  server: LiveServer,
+  { server, namespace }: Setting,
   ask: Ask,
-  namespace: string,
   onceOpen: () => Promise<void>,
 ): Promise<Answer> {
   const deadline = performance.now() + patienceMs
@@ -43,20 +46,19 @@ async function answerWhenReady(
   }
 }
 
-/** Makes the requests of a case one after the other, with those meanwhile in a watch in their place. */
+/** Makes requests one after the other; those that come meanwhile in a watch stand before it. */
 async function exchangesOf(
-  server: LiveServer,
+  setting: Setting,
   steps: readonly Step[],
-  namespace: string,
-  before: readonly Answer[] = [],
+  earlier: readonly Answer[] = [],
 ): Promise<Exchange[]> {
   const done: Exchange[] = []
   for (const step of steps) {
-    const seen = [...before, ...done.map(({ answer }) => answer)]
-    const ask = resolved(step, seen)
+    const seen = [...earlier, ...done.map(({ answer }) => answer)]
+    const ask = typeof step === 'function' ? step(seen, setting.before) : step
     let inside: Exchange[] = []
-    const answer = await answerWhenReady(server, ask, namespace, async () => {
-      if (ask.meanwhile) inside = await exchangesOf(server, ask.meanwhile, namespace, seen)
+    const answer = await answerWhenReady(setting, ask, async () => {
+      if (ask.meanwhile) inside = await exchangesOf(setting, ask.meanwhile, seen)
     })
     done.push(...inside, { ask, answer })
   }
@@ -64,15 +66,16 @@ async function exchangesOf(
 }
 
 /** The namespace that the cases of a topic work in, on either server. */
-export const namespaceOf = (topic: Topic): string =>
-  `same-${topic.name.replaceAll(/[^a-z0-9]+/g, '-')}`
+const namespaceOf = (topic: Topic): string => `same-${topic.name.replaceAll(/[^a-z0-9]+/g, '-')}`
 
-async function runCase(topic: Topic, one: Case, servers: ServerPair): Promise<TopicOutcome> {
-  const namespace = namespaceOf(topic)
-  const [ours, theirs] = await Promise.all([
-    exchangesOf(servers.ours, one.steps, namespace),
-    exchangesOf(servers.theirs, one.steps, namespace),
-  ])
+async function runCase(
+  topic: Topic,
+  one: Case,
+  settings: readonly [ours: Setting, theirs: Setting],
+): Promise<TopicOutcome> {
+  const [ours = [], theirs = []] = await Promise.all(
+    settings.map((setting) => exchangesOf(setting, one.steps)),
+  )
   const ourNames = new Steadier()
   const theirNames = new Steadier()
   const differences = theirs.flatMap(({ ask, answer }, index) => {
@@ -109,22 +112,30 @@ function lanesOf(cases: readonly Case[]): Case[][] {
   return [...lanes.values()]
 }
 
-/** Puts all cases of a topic to both servers. */
-export async function runTopic(topic: Topic, servers: ServerPair): Promise<TopicOutcome> {
+/** A server with the namespace of a topic and what its cases find there. */
+async function settingOf(server: LiveServer, topic: Topic): Promise<Setting> {
   const namespace = namespaceOf(topic)
-  await Promise.all(
-    [servers.ours, servers.theirs].map((server) => createNamespace(server, namespace)),
-  )
-  await Promise.all(
-    [servers.ours, servers.theirs].map((server) =>
-      exchangesOf(server, topic.before ?? [], namespace),
-    ),
-  )
+  await createNamespace(server, namespace)
+  const made = await exchangesOf({ server, namespace, before: [] }, topic.before ?? [])
+  return { server, namespace, before: made.map(({ answer }) => answer) }
+}
+
+/** Puts all cases of a topic to both servers, after `prepare` if something has to happen first. */
+export async function runTopic(
+  topic: Topic,
+  servers: ServerPair,
+  prepare: () => Promise<void> = async () => {},
+): Promise<TopicOutcome> {
+  const settings = await Promise.all([
+    settingOf(servers.ours, topic),
+    settingOf(servers.theirs, topic),
+  ])
+  await prepare()
   const left = lanesOf(topic.cases)
   const outcomes: TopicOutcome[] = []
   const work = async (): Promise<void> => {
     for (let lane = left.shift(); lane; lane = left.shift())
-      for (const one of lane) outcomes.push(await runCase(topic, one, servers))
+      for (const one of lane) outcomes.push(await runCase(topic, one, settings))
   }
   await Promise.all(Array.from({ length: lanesAtATime }, work))
   return {

@@ -8,13 +8,16 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { parseKubeconfig } from '../../../src/kubeconfig/index.ts'
 import { startSallyport } from '../../support/sallyport-process.ts'
+import { compactEtcd, outgrowHistory } from './expire-versions.ts'
 import { LiveServer } from './live-server.ts'
 import type { ServerPair } from './run-topic.ts'
 
 const program = fileURLToPath(new URL('../../../interop/peers/run-kube-apiserver', import.meta.url))
 
-/** Both servers, running, and how to end them. */
+/** Both servers, running, and what can be done to them. */
 export interface RunningPair extends ServerPair {
+  /** Makes every version so far too old for both. */
+  expireVersions(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -34,18 +37,47 @@ async function freePorts(): Promise<string> {
   }
 }
 
-async function startPeer(directory: string): Promise<ChildProcess> {
-  const ports = ['--port', await freePorts(), '--etcd-port', await freePorts()]
-  const child = spawn(program, ['--dir', directory, ...ports], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  await Promise.race([
-    once(createInterface({ input: child.stdout }), 'line'),
-    once(child, 'exit').then(([code]) => {
-      throw new Error(`run-kube-apiserver ended with ${code}`)
-    }),
-  ])
-  return child
+/** A kube-apiserver with its etcd that can be started again where it was. */
+class Peer {
+  readonly #directory: string
+  readonly #port: string
+  readonly #etcdPort: string
+  #child: ChildProcess | undefined
+
+  constructor(directory: string, port: string, etcdPort: string) {
+    this.#directory = directory
+    this.#port = port
+    this.#etcdPort = etcdPort
+  }
+
+  async start(): Promise<void> {
+    const ports = ['--port', this.#port, '--etcd-port', this.#etcdPort]
+    const child = spawn(program, ['--dir', this.#directory, ...ports], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    this.#child = child
+    await Promise.race([
+      once(createInterface({ input: child.stdout }), 'line'),
+      once(child, 'exit').then(([code]) => {
+        throw new Error(`run-kube-apiserver ended with ${code}`)
+      }),
+    ])
+  }
+
+  /** Its watch cache keeps all since the start, and a new one knows nothing from before. */
+  async expireVersions(): Promise<void> {
+    await compactEtcd(`http://127.0.0.1:${this.#etcdPort}`)
+    await this.stop()
+    await this.start()
+  }
+
+  async stop(): Promise<void> {
+    const child = this.#child
+    if (!child || child.exitCode !== null) return
+    const exited = once(child, 'exit')
+    child.kill('SIGTERM')
+    await exited
+  }
 }
 
 async function readTokens(path: string): Promise<Record<'admin' | 'visitor', string>> {
@@ -76,8 +108,9 @@ export async function startServers(): Promise<RunningPair> {
     await rm(directory, { recursive: true, force: true })
   }
   try {
-    const peer = await startPeer(directory)
-    endings.push(() => ended(peer))
+    const peer = new Peer(directory, await freePorts(), await freePorts())
+    endings.push(() => peer.stop())
+    await peer.start()
     const tokenFile = join(directory, 'tokens.csv')
     const own = await startSallyport({
       args: ['--token-auth-file', tokenFile, '--advertise-address', '127.0.0.1'],
@@ -86,15 +119,13 @@ export async function startServers(): Promise<RunningPair> {
     const tokens = await readTokens(tokenFile)
     const ours = await connectTo(own.kubeconfig, tokens)
     const theirs = await connectTo(join(directory, 'admin.kubeconfig'), tokens)
-    return { ours, theirs, stop }
+    const expireVersions = async (): Promise<void> => {
+      await Promise.all([outgrowHistory(ours), peer.expireVersions()])
+      theirs.close()
+    }
+    return { ours, theirs, expireVersions, stop }
   } catch (cause) {
     await stop()
     throw cause
   }
-}
-
-async function ended(child: ChildProcess): Promise<void> {
-  const exit = once(child, 'exit')
-  child.kill('SIGTERM')
-  await exit
 }

@@ -35,11 +35,8 @@ const dayMs = 24 * 3600 * 1000
 
 /** Numbers inside messages that only this run has. */
 const passing: readonly (readonly [RegExp, string])[] = [
-  [
-    /(current: |precondition: |object meta: |in record \(|precondition \(|resource version: 1 \()\d+/g,
-    '$1<version>',
-  ],
-  [/0x[0-9a-f]{6,}/g, '<pointer>'],
+  [/(too old resource version: )\d+ \(\d+\)/g, '$1<version> (<version>)'],
+  [/(current: |precondition: |object meta: |in record \(|precondition \()\d+/g, '$1<version>'],
 ]
 
 type Views = Pick<Case, 'view' | 'viewText'>

@@ -1,23 +1,7 @@
 import { isOutcome, type KnownDifference, shown, text } from './known-difference.ts'
 
-/** What every answer lacks, what objects are like and what becomes of them. */
+/** What objects are like and what becomes of them. */
 export const objects: readonly KnownDifference[] = [
-  {
-    what: '`X-Kubernetes-Pf-*` headers',
-    theirs: 'name the flow schema and the priority level of a request',
-    ours: 'not sent',
-    why: 'fairness is per user here and has no flow schemas',
-    matches: ({ at }) => at.startsWith('headers.x-kubernetes-pf-'),
-  },
-  {
-    what: '`metadata.managedFields`',
-    theirs: 'record which client set which field',
-    ours: 'never there',
-    why: 'only server-side apply reads them',
-    matches: ({ at, ours, case: name }) =>
-      (at.endsWith('metadata.managedFields') && ours === undefined) ||
-      (name.endsWith(': managedFields emptied') && at === 'body.metadata.resourceVersion'),
-  },
   {
     what: 'Server-side apply',
     theirs: 'supported',
@@ -108,7 +92,7 @@ export const objects: readonly KnownDifference[] = [
   {
     what: 'TokenReview of a bad token with a `status` in the request',
     theirs: 'the answer repeats the user that the request claims',
-    ours: 'the status is the server’s own',
+    ours: 'the status is that of the server',
     why: 'a claim must never look like a finding',
     matches: ({ case: name, at, ours }) =>
       name === 'tokenreview' && at.startsWith('body.status.') && ours === undefined,
