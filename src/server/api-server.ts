@@ -19,7 +19,11 @@ import { type LocalCluster, openCluster } from './composition/open-cluster.ts'
 import { preparePolicy, watchRevocations } from './composition/policy.ts'
 import { advertiseAddress, urlOf } from './composition/serving-names.ts'
 import { openClientCa, openServing, openState, type ServerProcess } from './composition/state.ts'
-import { ensureApiService, ensureNamespaces } from './composition/system-objects.ts'
+import {
+  type ApiLocation,
+  ensureApiService,
+  ensureNamespaces,
+} from './composition/system-objects.ts'
 import type { ProcessStats } from './metrics/server-metrics.ts'
 import { problemsOfServerOptions, type ServerOptions } from './options/index.ts'
 import type { VersionInfo } from './paths/plain-documents.ts'
@@ -48,6 +52,8 @@ export interface Serving {
   readonly view: ClusterView
   readonly pki: Pki
 }
+
+const minuteMs = 60_000
 
 /** The API server on an embedded store, from its data directory to its port. */
 export class ApiServer implements Component {
@@ -123,7 +129,7 @@ export class ApiServer implements Component {
     const { pki, serviceAddress, path } = facts
     const { port } = gate
     const location = { serviceAddress, advertiseAddress: advertiseAddress(options), port }
-    await ensureApiService(view, location, this.#ending.signal)
+    await this.#keepApiService(view, location)
     const url = urlOf(advertiseAddress(options), port)
     await this.#keepAdminKubeconfig(path, pki, url)
     const controllers = new AbortController()
@@ -144,6 +150,15 @@ export class ApiServer implements Component {
     gate.ready()
     this.#serving = { url, port, adminKubeconfig: path, view, pki }
     log.info({ url }, 'serving')
+  }
+
+  /** Writes the Service of the API, and again when somebody has changed or deleted it. */
+  async #keepApiService(view: ClusterView, location: ApiLocation): Promise<void> {
+    const { log } = this.#parts
+    const { signal } = this.#ending
+    const ensure = () => ensureApiService(view, location, log, signal)
+    await ensure()
+    checkPeriodically(ensure, { name: 'API service', everyMs: minuteMs, log, signal })
   }
 
   /** Writes the administrator's kubeconfig, and again whenever its certificate nears its end. */

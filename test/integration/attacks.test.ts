@@ -161,3 +161,39 @@ describe('a stranger harms nobody by a single request', () => {
     expect(metrics.text).toContain('apiserver_request_total{verb="other"')
   })
 })
+
+describe('a server starts again whatever was done to its own objects', () => {
+  const services = '/api/v1/namespaces/default/services'
+  const slices = '/apis/discovery.k8s.io/v1/namespaces/default/endpointslices'
+
+  test('its Service taken away, its slice replaced, its policy held fast', async () => {
+    const dataDirectory = join(folder, 'again')
+    const first = await startInProcess({ dataDirectory })
+    const admin = await first.admin()
+    const spec = { clusterIP: '10.96.0.1', ports: [{ port: 443 }] }
+    expect((await admin.delete(`${services}/kubernetes`)).status).toBe(200)
+    const thief = await admin.post(services, { metadata: { name: 'thief' }, spec })
+    expect([thief.status, thief.text]).toEqual([422, expect.stringContaining('already allocated')])
+    expect((await admin.delete(`${slices}/kubernetes`)).status).toBe(200)
+    await made(
+      admin.post(slices, { metadata: { name: 'kubernetes' }, addressType: 'IPv6', endpoints: [] }),
+    )
+    const bindings = `${rbac}/namespaces/kube-public/rolebindings`
+    const name = 'system:controller:bootstrap-signer'
+    expect((await admin.delete(`${bindings}/${name}`)).status).toBe(200)
+    const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'view' }
+    await made(
+      admin.post(bindings, { metadata: { name, finalizers: ['example.com/held'] }, roleRef }),
+    )
+    await first.halt()
+
+    const second = await startInProcess({ dataDirectory })
+    const again = await second.admin()
+    const service = await again.get(`${services}/kubernetes`)
+    const slice = await again.get(`${slices}/kubernetes`)
+    await second.halt()
+    expect(service.object['spec']).toMatchObject({ clusterIP: '10.96.0.1' })
+    expect(slice.object['addressType']).toBe('IPv4')
+    expect(second.log).toContain('default policy is not in force')
+  })
+})

@@ -12,6 +12,8 @@ export interface IpAllocator {
   take(ip: string): 'ok' | 'taken' | 'out-of-range'
   /** Gives an address back; one that is not taken does no harm. */
   release(ip: string): void
+  /** True for the first address, which is kept for Service default/kubernetes, taken yet or not. */
+  isKept(ip: string): boolean
   /** True for every address that the range could hand out. */
   contains(ip: string): boolean
 }
@@ -84,7 +86,7 @@ class RangeAllocator implements IpAllocator {
   }
 
   allocate(): string | undefined {
-    // The first address belongs to Service default/kubernetes, taken yet or not.
+    // The first address is kept.
     const lowest = this.#first + 1n
     const split = this.#first + lowBandOf(this.#last - this.#first + 1n)
     const high = split > lowest ? split : lowest
@@ -105,6 +107,10 @@ class RangeAllocator implements IpAllocator {
   release(ip: string): void {
     const value = this.#valueOf(ip)
     if (value !== undefined) this.#taken.delete(value)
+  }
+
+  isKept(ip: string): boolean {
+    return this.#valueOf(ip) === this.#first
   }
 
   contains(ip: string): boolean {

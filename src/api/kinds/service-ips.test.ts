@@ -32,6 +32,16 @@ describe('addresses of Services [GND-R48]', () => {
     )
   })
 
+  test('the first address is for Service default/kubernetes only, even when that is gone', () => {
+    const ips = new ServiceIps(['10.0.0.0/24'])
+    const asked = { clusterIP: '10.0.0.1', clusterIPs: ['10.0.0.1'] }
+    const { problems } = ips.assign(service(asked))
+    expect(problems.map(toCause)[0]?.message).toContain('provided IP is already allocated')
+    const own = service(asked)
+    own.metadata.name = 'kubernetes'
+    expect(ips.assign(own)).toEqual({ problems: [], taken: ['10.0.0.1'], freed: [] })
+  })
+
   test('a change keeps the address and takes none', () => {
     const ips = dual()
     const stored = service({})

@@ -47,7 +47,7 @@ export class ServiceIps {
     if (!needsClusterIp(spec)) return { problems: [], taken: [], freed: held }
     const problems = this.#settleFamilies(spec, old)
     if (problems.length > 0) return { problems, taken: [], freed: [] }
-    return this.#reserve(spec, held)
+    return this.#reserve(spec, held, isApiService(draft))
   }
 
   /** Reserves what an existing Service holds, for example after a restart. */
@@ -129,14 +129,14 @@ export class ServiceIps {
     spec['ipFamilies'] = other === undefined ? [first] : [first, other]
   }
 
-  #reserve(spec: Fields, held: readonly string[]): Assignment {
+  #reserve(spec: Fields, held: readonly string[], isApi: boolean): Assignment {
     if (isHeadless(spec)) return { problems: [], taken: [], freed: [...held] }
     const asked = textsAt(spec, 'clusterIPs')
     const taken: string[] = []
     const ips: string[] = []
     for (const [index, family] of textsAt(spec, 'ipFamilies').entries()) {
       const ip = asked[index]
-      const got = ip && held.includes(ip) ? ip : this.#reserveOne(family, ip, taken)
+      const got = ip && held.includes(ip) ? ip : this.#reserveOne(family, ip, isApi)
       if (typeof got !== 'string') {
         this.release(taken)
         return {
@@ -145,6 +145,7 @@ export class ServiceIps {
           freed: [],
         }
       }
+      if (got !== ip || !held.includes(ip)) taken.push(got)
       ips.push(got)
     }
     spec['clusterIP'] = ips[0]
@@ -155,23 +156,23 @@ export class ServiceIps {
   #reserveOne(
     family: string,
     ip: string | undefined,
-    taken: string[],
+    isApi: boolean,
   ): string | { readonly words: string } {
     const allocator = this.#allocators.get(family)
-    const outcome = ip ? allocator?.take(ip) : undefined
-    if (outcome === 'taken' || outcome === 'out-of-range') {
-      const words =
-        outcome === 'taken'
-          ? 'provided IP is already allocated'
-          : `the provided IP (${ip}) is not in the valid range. The range of valid IPs is ${allocator?.cidr}`
-      return { words: `failed to allocate IP ${ip}: ${words}` }
+    if (!ip) return allocator?.allocate() ?? { words: 'failed to allocate IP: range is full' }
+    const outcome = !isApi && allocator?.isKept(ip) ? 'taken' : allocator?.take(ip)
+    const refused = `failed to allocate IP ${ip}:`
+    if (outcome === 'taken') return { words: `${refused} provided IP is already allocated` }
+    if (outcome === 'ok' || outcome === undefined) return ip
+    return {
+      words: `${refused} the provided IP (${ip}) is not in the valid range. The range of valid IPs is ${allocator?.cidr}`,
     }
-    const got = ip || allocator?.allocate()
-    if (!got) return { words: 'failed to allocate IP: range is full' }
-    taken.push(got)
-    return got
   }
 }
+
+/** The Service of the API itself, whose address everybody in the cluster relies on. */
+const isApiService = ({ metadata }: KubeObject): boolean =>
+  metadata.namespace === 'default' && metadata.name === 'kubernetes'
 
 const isAddress = (ip: string): boolean => ip !== '' && ip !== 'None'
 

@@ -39,7 +39,15 @@ export async function reconcileDefaultPolicy(
     lists.flatMap((list) => list.items.map((object) => [keyOf(object), object] as const)),
   )
   const outcomes = await Promise.all(
-    defaultPolicy.map((expected) => reconcile(options, expected, stored, signal)),
+    defaultPolicy.map((expected) =>
+      reconcile(options, expected, stored, signal).catch((err: unknown) => {
+        // What somebody holds by a finalizer, for example, must not keep a server from starting.
+        if (!hasReason(err, 'AlreadyExists', 'Conflict', 'NotFound', 'Invalid', 'Forbidden'))
+          throw err
+        options.log.error({ err, object: keyOf(expected) }, 'default policy is not in force')
+        return false
+      }),
+    ),
   )
   const changed = outcomes.filter((outcome) => outcome).length
   if (changed > 0) options.log.info({ changed }, 'default roles and bindings brought up to date')

@@ -1,9 +1,11 @@
 import {
+  ApiError,
   type ClusterView,
   hasReason,
   isRecord,
   type Kind,
   type KubeObject,
+  type Logger,
   wellKnownKinds,
 } from '../../core/index.ts'
 
@@ -78,7 +80,7 @@ async function createIfAbsent(
   return undefined
 }
 
-/** Writes `wanted` over what is there, keeping labels and annotations that others have added. */
+/** Writes `wanted` over what is there, keeping labels and annotations that others have added, or in its place. */
 async function ensure(
   view: ClusterView,
   kind: Kind,
@@ -93,7 +95,12 @@ async function ensure(
     ...rest,
     metadata: { ...present.metadata, labels: { ...present.metadata.labels, ...metadata.labels } },
   }
-  await view.write('update', merged, {}, signal)
+  await view.write('update', merged, {}, signal).catch(async (error: unknown) => {
+    // It was made by somebody else, with a field that cannot be changed.
+    if (!hasReason(error, 'Invalid')) throw error
+    await view.write('delete', present, {}, signal)
+    await view.write('create', wanted, {}, signal)
+  })
 }
 
 /** Of a Service that is there only the ports are changed: its address stays as it is. */
@@ -117,13 +124,26 @@ export async function ensureNamespaces(view: ClusterView, signal: AbortSignal): 
   }
 }
 
-/** Makes the Service of the API itself, and keeps it pointed at where the API now is. */
+/**
+ * Makes the Service of the API itself, and keeps it pointed at where the API now is. Whoever may write
+ * in namespace `default` can stand in the way: that is reported, and must not keep a server from starting.
+ */
 export async function ensureApiService(
   view: ClusterView,
   location: ApiLocation,
+  log: Logger,
   signal: AbortSignal,
 ): Promise<void> {
-  await ensureService(view, location, signal)
-  await ensure(view, wellKnownKinds.endpoints, endpointsOf(location), signal)
-  await ensure(view, wellKnownKinds.endpointSlice, endpointSliceOf(location), signal)
+  const { endpoints, endpointSlice } = wellKnownKinds
+  const writes = [
+    () => ensureService(view, location, signal),
+    () => ensure(view, endpoints, endpointsOf(location), signal),
+    () => ensure(view, endpointSlice, endpointSliceOf(location), signal),
+  ]
+  for (const write of writes) {
+    await write().catch((err: unknown) => {
+      if (!(err instanceof ApiError)) throw err
+      log.error({ err }, 'Service default/kubernetes does not lead to this server')
+    })
+  }
 }
