@@ -21,10 +21,10 @@ export interface Contestant {
   stop(): Promise<void>
 }
 
-/** Starts Sallyport in a directory of its own. */
-export async function startOurs(directory: string): Promise<Contestant> {
+/** Starts Sallyport in a directory of its own; a second start there finds its state again. */
+export async function startOurs(directory: string, port = 0): Promise<Contestant> {
   await mkdir(directory, { recursive: true })
-  const server = await startSallyport(directory)
+  const server = await startSallyport(directory, port)
   return {
     name: 'ours',
     kubeconfig: server.kubeconfig,

@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { freePort } from '../free-port.ts'
 import { requirePeer } from '../peers.ts'
 import { inRoot } from '../root.ts'
 import { type Contestant, peerMissing, startFloor, startOurs, startPeer } from './contestant.ts'
@@ -61,7 +62,8 @@ async function measureLoads(run: Run): Promise<void> {
 async function measureAll(run: Run): Promise<void> {
   await measureLoads(run)
   if (run.wanted.has('memory')) {
-    const ours = () => startOurs(join(run.directory, 'memory-ours'))
+    const port = await freePort() // the same one again, so that no certificate has to be made
+    const ours = () => startOurs(join(run.directory, 'memory-ours'), port)
     const peer = () => startPeer(join(run.directory, 'memory-peer'))
     const starters = run.withPeer ? [ours, peer] : [ours]
     await part(run, 'memory', () => measureMemory(starters, run.scale))

@@ -38,22 +38,40 @@ export async function measureMemory(
   starters: readonly (() => Promise<Contestant>)[],
   scale: Scale,
 ): Promise<Figure[]> {
-  const found: Partial<Record<Name, number[]>> = {}
+  const filled: Found = {}
+  const restarted: Found = {}
   for (const start of starters) {
     const server = await start()
     try {
-      found[server.name] = await fillAndLook(server, scale)
+      filled[server.name] = await fillAndLook(server, scale)
     } finally {
       await server.stop()
     }
-  }
-  return scale.stocks.map((stock, at) => {
-    const rounds: Partial<Record<Name, number[]>> = {}
-    for (const name of ['ours', 'peer'] as const) {
-      const value = found[name]?.[at]
-      if (value !== undefined) rounds[name] = [value]
+    const again = await start()
+    try {
+      await delay(scale.restSeconds * 1_000)
+      restarted[again.name] = [await residentOf(again.pids)]
+    } finally {
+      await again.stop()
     }
-    const name = `memory, ${stock.toLocaleString('en')} objects`
-    return figureOf({ name, unit: 'MiB', better: 'less', aim: { times: 4 } }, rounds)
-  })
+  }
+  const last = (scale.stocks.at(-1) ?? 0).toLocaleString('en')
+  return [
+    ...scale.stocks.map((stock, at) =>
+      figureAt(filled, at, `${stock.toLocaleString('en')} objects`),
+    ),
+    figureAt(restarted, 0, `the ${last} after a restart`),
+  ]
+}
+
+type Found = Partial<Record<Name, number[]>>
+
+function figureAt(found: Found, at: number, what: string): Figure {
+  const rounds: Found = {}
+  for (const name of ['ours', 'peer'] as const) {
+    const value = found[name]?.[at]
+    if (value !== undefined) rounds[name] = [value]
+  }
+  const name = `memory, ${what}`
+  return figureOf({ name, unit: 'MiB', better: 'less', aim: { times: 4 } }, rounds)
 }
