@@ -42,7 +42,8 @@ export function firstOf(authenticators: readonly Authenticator[]): Authenticator
   return { name: 'chain', authenticate: (request, signal) => askFrom(0, request, signal) }
 }
 
-function withBaseGroup(found: Authentication): Authentication {
+/** Puts everybody but the anonymous into `system:authenticated`, unless they say which group they are in. */
+export function withBaseGroup(found: Authentication): Authentication {
   const { user } = found
   const has = (group: string) => user.groups.includes(group)
   if (user.username === wellKnown.anonymous) return found

@@ -5,7 +5,7 @@ export {
   bearerTokens,
   type TokenAuthenticator,
 } from './bearer-token.ts'
-export { firstOf } from './chain.ts'
+export { firstOf, withBaseGroup } from './chain.ts'
 export { addRevocation, listRevocations, removeRevocation } from './change-revocations.ts'
 export {
   type ClientCertificateVerifier,

@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream'
 import { firstServiceAddress, problemOfServiceRange, type ResourceHandler } from '../api/index.ts'
-import type { TokenAuthenticator } from '../authn/index.ts'
+import { type Revocations, type TokenAuthenticator, withBaseGroup } from '../authn/index.ts'
 import {
   type Clock,
   type ClusterView,
@@ -93,17 +93,23 @@ export class ApiServer implements Component {
       signal: this.#ending.signal,
     })
     const [serviceCidr = '', ...moreCidrs] = options.serviceClusterIpRange
+    let revocations: Revocations | undefined
     const cluster = openCluster({
       store,
       clock,
       log,
       serviceCidrs: [serviceCidr, ...moreCidrs],
-      authenticateToken: async (token, _audiences, signal) =>
-        identity.bearer.authenticateToken(token, signal),
+      authenticateToken: async (token, _audiences, signal) => {
+        const found = await identity.bearer.authenticateToken(token, signal)
+        if (!found) return undefined
+        // Whoever is refused here must not be vouched for to others.
+        revocations?.check(found)
+        return withBaseGroup(found)
+      },
     })
     await ensureNamespaces(cluster.view, this.#ending.signal)
     await preparePolicy(cluster, { log, signal: this.#ending.signal }, this.#closers)
-    const revocations = await watchRevocations(cluster.view, { clock, log }, this.#closers)
+    revocations = await watchRevocations(cluster.view, { clock, log }, this.#closers)
     const serviceAddress = firstServiceAddress(serviceCidr)
     const certificate = await openServing(options, pki, serviceAddress, { clock, log })
     this.#closers.add('serving certificate', () => certificate.close())

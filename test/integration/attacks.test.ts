@@ -14,6 +14,7 @@ owner-token,owner,2
 viewer-token,viewer,3
 reader-token,reader,4
 updater-token,updater,5
+leaver-token,leaver,6
 `
 
 let folder: string
@@ -146,6 +147,69 @@ describe('who may only update creates nothing by a PUT', () => {
     ])
     expect((await admin.get(path)).status).toBe(404)
     expect((await admin.put(path, body)).status).toBe(201)
+  })
+})
+
+describe('the server is no confused deputy', () => {
+  test('a Pod that claims a loopback address sends no traffic there', async () => {
+    const owner = as('owner')
+    const inMine = '/api/v1/namespaces/mine'
+    const patch = { 'content-type': 'application/merge-patch+json' }
+    await made(
+      owner.post(`${inMine}/services`, {
+        metadata: { name: 'inward' },
+        spec: { selector: { app: 'inward' }, ports: [{ port: 80 }] },
+      }),
+    )
+    for (const [name, ip] of [
+      ['loopback', '127.0.0.1'],
+      ['other', '10.1.2.3'],
+    ]) {
+      await made(
+        owner.post(`${inMine}/pods`, {
+          metadata: { name, labels: { app: 'inward' } },
+          spec: { containers: [{ name: 'a', image: 'b' }] },
+        }),
+      )
+      const conditions = [{ type: 'Ready', status: 'True' }]
+      const body = { status: { phase: 'Running', podIP: ip, podIPs: [{ ip }], conditions } }
+      const call = { method: 'PATCH', headers: patch, body }
+      expect((await owner.request(`${inMine}/pods/${name}/status`, call)).status).toBe(200)
+    }
+    const watch = await owner.watch(
+      '/apis/discovery.k8s.io/v1/namespaces/mine/endpointslices?watch=1',
+    )
+    const seen = await watch.until(({ object }) => JSON.stringify(object).includes('10.1.2.3'))
+    watch.close()
+    expect(JSON.stringify(seen)).not.toContain('127.0.0.1')
+  })
+
+  test('a revoked user is not vouched for by a TokenReview', async () => {
+    const review = () =>
+      admin.post('/apis/authentication.k8s.io/v1/tokenreviews', { spec: { token: 'leaver-token' } })
+    const before = await review()
+    expect(before.object['status']).toMatchObject({
+      authenticated: true,
+      user: { username: 'leaver', groups: ['system:authenticated'] },
+    })
+    await made(
+      admin.post('/api/v1/namespaces/kube-system/configmaps', {
+        metadata: { name: 'sallyport-revoked' },
+        data: { users: 'leaver' },
+      }),
+    )
+    const after = await review()
+    expect(after.object['status']).toMatchObject({
+      user: {},
+      error: expect.stringContaining('revoked'),
+    })
+  })
+
+  test('a warning about whatever a client sent keeps nobody from an answer', async () => {
+    const object = JSON.parse('{"metadata":{"name":"odd"},"日\\u010a\\u010d\\r\\nx: y":1}')
+    const answer = await as('owner').post('/api/v1/namespaces/mine/configmaps', object)
+    expect([answer.status, answer.headers['x']]).toEqual([201, undefined])
+    expect(answer.headers.warning).toContain('unknown field')
   })
 })
 

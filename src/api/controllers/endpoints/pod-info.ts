@@ -1,6 +1,6 @@
 import type { KubeObject } from '../../../core/index.ts'
 import { fieldsAt, numberAt, recordsAt, textAt } from '../../kinds/fields.ts'
-import { formatIp, parseIp } from '../../validation/ip.ts'
+import { endpointIpProblems, formatIp, parseIp } from '../../validation/ip.ts'
 import type { ServicePort } from './service-info.ts'
 
 interface NamedPort {
@@ -44,12 +44,13 @@ function namedPortsOf(spec: Fields): NamedPort[] {
   )
 }
 
+/** Whoever writes a Pod's status must not have traffic sent to this machine by way of a Service. */
 function ipsOf(status: Fields): string[] {
   const listed = recordsAt(status, 'podIPs').map((entry) => textAt(entry, 'ip'))
   const texts = new Set([...listed, textAt(status, 'podIP')])
   return [...texts].flatMap((text) => {
     const ip = parseIp(text)
-    return ip === undefined ? [] : [formatIp(ip)]
+    return ip === undefined || endpointIpProblems(text, false).length > 0 ? [] : [formatIp(ip)]
   })
 }
 
