@@ -150,7 +150,7 @@ function earlier(a: Grant | undefined, b: Grant | undefined): Grant | undefined 
 }
 
 /** True when a rule's URL (exact, or a prefix that ends in `*`) covers a path. */
-export function pathMatches(pattern: string, path: string): boolean {
+function pathMatches(pattern: string, path: string): boolean {
   if (pattern === path) return true
   if (!pattern.endsWith('*')) return false
   let end = pattern.length
