@@ -4,6 +4,7 @@ import type { Topic } from './ask.ts'
 import { brokenBodies } from './cases/bodies.ts'
 import { changing } from './cases/changing.ts'
 import { creating } from './cases/creating.ts'
+import { defaultRoles } from './cases/default-roles.ts'
 import { deleting } from './cases/deleting.ts'
 import { documents } from './cases/documents.ts'
 import { expired } from './cases/expired.ts'
@@ -43,6 +44,7 @@ const topics: readonly (readonly [claim: string, topic: Topic])[] = [
   ['paths and methods [GND-R92, GND-R53]', paths],
   ['reviews [GND-R92, GND-R46]', reviews],
   ['rights [GND-R92, GND-R70, GND-R76, GND-R79]', rights],
+  ['default roles and bindings [GND-R92, GND-R79]', defaultRoles],
   ['documents [GND-R92, GND-R42, GND-R43, GND-R44]', documents],
 ]
 
