@@ -59,6 +59,16 @@ const askTimes = (fairness: Fairness, count: number, asked: Asked) =>
 const outcomes = (asked: readonly { outcome: Outcome }[]) => asked.map(({ outcome }) => outcome)
 
 describe('requests in flight are limited per user and in total [GND-R84]', () => {
+  test('acting as many others gives nobody more than their own share', () => {
+    const fairness = new Fairness(limits)
+    const acting = (name: string) => ({ ...as(name), impersonator: as('editor').user })
+    const asked = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) =>
+      ask(fairness, { who: acting(`system:serviceaccount:team:${name}`) }),
+    )
+    expect(outcomes(asked)).toEqual(['running', 'running', 'queued', 'queued', 'queued', 'refused'])
+    expect(ask(fairness, { who: as('other') }).outcome).toBe('running')
+  })
+
   test('one user gets a share, then waits, then is turned away', () => {
     const asked = askTimes(new Fairness(limits), 6, { who: as('a') })
     expect(outcomes(asked)).toEqual(['running', 'running', 'queued', 'queued', 'queued', 'refused'])

@@ -107,11 +107,14 @@ function poolOf(applicant: Applicant): PoolName {
   return readOnlyVerbs.has(applicant.info.verb) ? 'readOnly' : 'mutating'
 }
 
-/** Anonymous users are told apart by where they come from: one of them must not speak for all. */
-function bucketOf(applicant: Applicant): string {
-  const { username } = applicant.authentication.user
-  if (username !== wellKnown.anonymous) return username
-  return `\0${socketBucket(applicant.sourceAddress)}`
+/**
+ * Whoever acts as others pays for it: every editor of a namespace may act as all its service accounts,
+ * and there can be any number of them. Anonymous users are told apart by where they come from: one of
+ * them must not speak for all.
+ */
+function bucketOf({ authentication, sourceAddress }: Applicant): string {
+  const { username } = authentication.impersonator ?? authentication.user
+  return username === wellKnown.anonymous ? `\0${socketBucket(sourceAddress)}` : username
 }
 
 function isHealthCheck(info: RequestInfo): boolean {
