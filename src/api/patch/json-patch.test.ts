@@ -146,6 +146,16 @@ test.each([
   expect(() => patched(original, patch)).toThrow(/deeper than 1000 levels/)
 })
 
+test.each([
+  ['adding', { op: 'add', path: '/list/0', value: 0 }],
+  ['removing', { op: 'remove', path: '/list/1' }],
+  ['moving', { op: 'move', from: '/list/1', path: '/list/2' }],
+])('%s does not go on for ever in a long list', (_, operation) => {
+  const original = { list: Array.from({ length: 1_000_000 }, () => 0) }
+  const patch = Array.from({ length: 9_000 }, () => operation)
+  expect(() => patched(original, patch)).toThrow(/move more than 100000000 list items/)
+})
+
 test('an object of 1000 levels is fine', () => {
   const original = { deep: nested(997), x: { y: {} } }
   const copy = [{ op: 'copy', from: '/deep', path: '/x/y/deep' }]

@@ -14,6 +14,8 @@ import { malformedPatch, patchDoesNotApply } from './patch-errors.ts'
 const maxOperations = 10_000
 /** All that `copy` operations may add: ten of them in a row could otherwise double the object ten times. */
 const maxCopiedBytes = 3 * 1024 * 1024
+/** All that operations may move to make or close gaps in lists: ten thousand on a long list take their time. */
+const maxMovedItems = 100_000_000
 const maxDepth = 1_000
 
 interface Operation {
@@ -30,6 +32,7 @@ interface Operation {
 interface Work {
   document: unknown
   copiedBytes: number
+  movedItems: number
 }
 
 function optionalText(operation: Record<string, unknown>, field: string, at: number): string {
@@ -79,14 +82,23 @@ function requireDepth(value: unknown, shown: string): void {
   }
 }
 
+function chargeForMoves(work: Work, at: Container, shown: string): void {
+  if (!Array.isArray(at)) return
+  work.movedItems += at.length
+  if (work.movedItems <= maxMovedItems) return
+  throw patchDoesNotApply(`${shown} makes this patch move more than ${maxMovedItems} list items`)
+}
+
 function insert(work: Work, operation: Operation, value: unknown): void {
   const { at, step } = locate(work, operation.path, operation.shown)
+  chargeForMoves(work, at, operation.shown)
   if (insertAt(at, step, value)) return
   throw patchDoesNotApply(`${operation.shown}: ${JSON.stringify(step)} is no index of that list`)
 }
 
 function remove(work: Work, pointer: string, shown: string): void {
   const { at, step } = locate(work, pointer, shown)
+  chargeForMoves(work, at, shown)
   if (removeAt(at, step)) return
   throw patchDoesNotApply(`${shown}: there is no ${JSON.stringify(pointer)}`)
 }
@@ -151,7 +163,7 @@ export function applyJsonPatch(
       `Request entity too large: The allowed maximum operations in a JSON patch is ${maxOperations}, got ${patch.length}`,
     )
   }
-  const work: Work = { document: deepCopy(original), copiedBytes: 0 }
+  const work: Work = { document: deepCopy(original), copiedBytes: 0, movedItems: 0 }
   for (const operation of patch.map(parseOperation)) {
     const act = perform.get(operation.op)
     if (act === undefined) throw patchDoesNotApply(`${operation.shown} is of an unknown kind`)
