@@ -1,7 +1,13 @@
+import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import type { IncomingMessage } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { memoryUsage } from 'node:process'
+import { buffer } from 'node:stream/consumers'
+import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { isRecord, type KubeObject } from '../../src/core/index.ts'
 import { type Answer, type HttpsCaller, requestOn } from '../support/https-caller.ts'
 import { type InProcessServer, startInProcess } from '../support/in-process-server.ts'
 
@@ -223,6 +229,50 @@ describe('a stranger harms nobody by a single request', () => {
     const metrics = await admin.get('/metrics')
     expect(metrics.status).toBe(200)
     expect(metrics.text).toContain('apiserver_request_total{verb="other"')
+  })
+})
+
+describe('large answers cost little', () => {
+  const objects = 12
+  const readers = 40
+  const path = '/api/v1/namespaces/mine/configmaps'
+  const table = 'application/json;as=Table;g=meta.k8s.io;v=v1'
+
+  beforeAll(async () => {
+    const data = { text: 'x'.repeat(900_000) }
+    for (let index = 0; index < objects; index++) {
+      await made(as('owner').post(path, { metadata: { name: `large-${index}` }, data }))
+    }
+  })
+
+  test.each([
+    ['a list', path, {}],
+    ['a compressed list', path, { 'accept-encoding': 'gzip' }],
+    ['a table of whole objects', `${path}?includeObject=Object`, { accept: table }],
+    ['YAML', path, { accept: 'application/yaml' }],
+    ['a watch', `${path}?watch=1`, {}],
+  ])('to those who do not read %s', async (_what, url, headers) => {
+    const before = memoryUsage()
+    const unread = Array.from({ length: readers }, () => as('owner').send(url, { headers }))
+    await Promise.all(unread.map((request) => once(request, 'response')))
+    const after = memoryUsage()
+    for (const request of unread) request.destroy()
+    // Whole answers would be more than twice as much.
+    expect(after.arrayBuffers - before.arrayBuffers).toBeLessThan(readers * 4 * 2 ** 20)
+  })
+
+  test.each([
+    ['plain', {}],
+    ['compressed', { 'accept-encoding': 'gzip' }],
+  ])('and are complete, %s', async (_what, headers) => {
+    const request = as('owner').send(path, { headers })
+    const [response] = (await once(request, 'response')) as [IncomingMessage]
+    const bytes = await buffer(response)
+    const isZipped = response.headers['content-encoding'] === 'gzip'
+    const list = JSON.parse((isZipped ? gunzipSync(bytes) : bytes).toString())
+    expect(
+      list.items.filter(({ data }: KubeObject) => isRecord(data) && data['text']),
+    ).toHaveLength(objects)
   })
 })
 

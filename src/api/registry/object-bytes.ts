@@ -71,11 +71,20 @@ export function objectBytes(
   return target
 }
 
-/** The bytes of a run of list items, separated by commas, without kind and apiVersion as in Kubernetes' lists. */
-export function runBytes(run: readonly StoredRecord[]): Buffer {
+/** What stands before the stored bytes of a record where it is an item of a list. */
+export const itemHeadBytes = (record: StoredRecord): Buffer =>
+  Buffer.from(`${itemHead.toString()}${record.revision}${afterRevision.toString()}`)
+
+/** How many bytes `runBytes` makes. */
+export function runLength(run: readonly StoredRecord[]): number {
   let length = run.length === 0 ? 0 : run.length - 1
   for (const record of run) length += itemLength(record)
-  const target = Buffer.allocUnsafeSlow(length)
+  return length
+}
+
+/** The bytes of a run of list items, separated by commas, without kind and apiVersion as in Kubernetes' lists. */
+export function runBytes(run: readonly StoredRecord[]): Buffer {
+  const target = Buffer.allocUnsafeSlow(runLength(run))
   let offset = 0
   for (const record of run) {
     if (offset > 0) target[offset++] = 0x2c

@@ -4,10 +4,11 @@ import { keyOf } from '../registry/keys.ts'
 import { listObjects } from '../registry/list-objects.ts'
 import { type ApiCall, keyOfCall, wantsPretty } from './api-call.ts'
 import { deleteOptionsOf } from './delete-options.ts'
-import { listQueryOf, sendListView } from './read-list.ts'
+import { listQueryOf } from './read-list.ts'
 import { sendObject } from './read-object.ts'
 import { responseForm } from './response-form.ts'
 import { sendValue } from './send.ts'
+import { sendListView } from './send-list-view.ts'
 
 const deletedStatus = (kind: Kind, object: KubeObject) => ({
   kind: 'Status',

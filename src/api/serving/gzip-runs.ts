@@ -2,6 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { constants, crc32, deflateRawSync } from 'node:zlib'
 import type { StoredRecord } from '../../storage/index.ts'
 import { combineCrc32 } from './combine-crc32.ts'
+import { type ListPart, listParts, piecesOf } from './list-pieces.ts'
+import type { RunCache } from './run-cache.ts'
+import { writePaced } from './write-paced.ts'
 
 /** Answers below this size are not worth compressing; the same bound as Kubernetes'. */
 export const minGzipBytes = 128 * 1024
@@ -33,62 +36,68 @@ const finalBlock = Buffer.from([0x03, 0x00])
 const comma = deflatePiece(Buffer.from(','))
 
 /**
- * Compresses lists run by run and keeps the pieces: one gzip stream is put together from deflated
- * runs, and only the runs that changed since the last list are compressed again.
+ * Compresses lists part by part and keeps the pieces: one gzip stream is put together from deflated
+ * parts, and only those that changed since the last list are compressed again.
  */
 export class CompressedRuns {
-  readonly #pieces = new WeakMap<readonly StoredRecord[], Piece>()
-  readonly #plain: (run: readonly StoredRecord[]) => Buffer
+  readonly #pieces = new WeakMap<ListPart, Piece>()
+  readonly #plain: RunCache
 
-  constructor(plain: (run: readonly StoredRecord[]) => Buffer) {
+  constructor(plain: RunCache) {
     this.#plain = plain
   }
 
-  send(
+  async send(
     response: ServerResponse,
     head: Buffer,
     runs: readonly (readonly StoredRecord[])[],
     tail: Buffer,
-  ): void {
-    const pieces = [deflatePiece(head)]
-    runs.forEach((run, index) => {
-      if (index > 0) pieces.push(comma)
-      pieces.push(this.#piece(run))
-    })
-    pieces.push(deflatePiece(tail))
-    const body = Buffer.concat([
-      gzipHead,
-      ...pieces.map((piece) => piece.deflated),
-      finalBlock,
-      trailer(pieces),
-    ])
+  ): Promise<void> {
     response.writeHead(200, {
       'Content-Type': 'application/json',
       'Content-Encoding': 'gzip',
       Vary: 'Accept-Encoding',
-      'Content-Length': body.length,
     })
-    response.end(body)
+    await writePaced(response, gzipStream(this.#piecesOf(head, runs, tail)))
+    response.end()
   }
 
-  #piece(run: readonly StoredRecord[]): Piece {
-    const known = this.#pieces.get(run)
+  *#piecesOf(
+    head: Buffer,
+    runs: readonly (readonly StoredRecord[])[],
+    tail: Buffer,
+  ): Generator<Piece> {
+    yield deflatePiece(head)
+    let isFirst = true
+    for (const part of listParts(runs)) {
+      if (!isFirst) yield comma
+      isFirst = false
+      yield this.#piece(part)
+    }
+    yield deflatePiece(tail)
+  }
+
+  #piece(part: ListPart): Piece {
+    const known = this.#pieces.get(part)
     if (known) return known
-    const piece = deflatePiece(this.#plain(run))
-    this.#pieces.set(run, piece)
+    const piece = deflatePiece(Buffer.concat(piecesOf(part, this.#plain)))
+    this.#pieces.set(part, piece)
     return piece
   }
 }
 
-function trailer(pieces: readonly Piece[]): Buffer {
+/** A gzip stream out of pieces: its length and checksum, at the end, follow from theirs. */
+function* gzipStream(pieces: Iterable<Piece>): Generator<Buffer> {
   let crc = 0
   let length = 0
+  yield gzipHead
   for (const piece of pieces) {
     crc = combineCrc32(crc, piece.crc, piece.length)
     length += piece.length
+    yield piece.deflated
   }
-  const bytes = Buffer.alloc(8)
-  bytes.writeUInt32LE(crc, 0)
-  bytes.writeUInt32LE(length % 2 ** 32, 4)
-  return bytes
+  const trailer = Buffer.alloc(8)
+  trailer.writeUInt32LE(crc, 0)
+  trailer.writeUInt32LE(length % 2 ** 32, 4)
+  yield Buffer.concat([finalBlock, trailer])
 }

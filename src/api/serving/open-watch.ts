@@ -1,10 +1,10 @@
-import { once } from 'node:events'
 import { type ApiError, longestTimerMs, toKubeStatus } from '../../core/index.ts'
 import type { Subscription } from '../../storage/index.ts'
 import type { ApiCall } from './api-call.ts'
 import { type EventEncoder, errorLine } from './event-bytes.ts'
 import { writeShared } from './shared-chunk.ts'
 import type { WatchQuery } from './watch-query.ts'
+import { writePaced } from './write-paced.ts'
 
 /** Bounds of every watch. */
 export interface WatchLimits {
@@ -50,10 +50,8 @@ export class OpenWatch {
   }
 
   /** Writes as fast as the client reads; for what is too much to wait in memory. */
-  async writeSlowly(bytes: Buffer): Promise<void> {
-    const { response } = this.#call
-    if (!this.#open || bytes.length === 0 || response.write(bytes)) return
-    await Promise.race([once(response, 'drain').catch(() => {}), this.ended])
+  writeSlowly(lines: Iterable<Buffer>): Promise<void> {
+    return writePaced(this.#call.response, lines, () => !this.#open)
   }
 
   follow(subscribe: () => Subscription): void {

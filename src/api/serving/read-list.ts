@@ -2,13 +2,14 @@ import { type ListPage, type ListQuery, listObjects } from '../registry/list-obj
 import { forbiddenValue } from '../validation/index.ts'
 import { type ApiCall, integerParameter, selectionQuery, wantsPretty } from './api-call.ts'
 import { acceptsGzip, type CompressedRuns, minGzipBytes } from './gzip-runs.ts'
+import { itemPieces, lengthOfItems } from './list-pieces.ts'
 import { refuseProblems } from './refuse-options.ts'
-import { type ResponseForm, responseForm } from './response-form.ts'
+import { responseForm } from './response-form.ts'
 import type { RunCache } from './run-cache.ts'
-import { sendValue } from './send.ts'
-import { listMetaOf, listView } from './views.ts'
+import { sendListView } from './send-list-view.ts'
+import { listMetaOf } from './views.ts'
+import { writePaced } from './write-paced.ts'
 
-const comma = Buffer.from(',')
 const tail = Buffer.from(']}\n')
 
 /** What lists have been rendered to before. */
@@ -38,37 +39,26 @@ export function listQueryOf(call: ApiCall): ListQuery {
   }
 }
 
-function sendListBytes(call: ApiCall, page: ListPage, caches: ListCaches): void {
+async function sendListBytes(call: ApiCall, page: ListPage, caches: ListCaches): Promise<void> {
+  const { response } = call
+  const { runs } = page
   const head = Buffer.from(
     `${call.resource.bytes.listHead}${JSON.stringify(listMetaOf(page))},"items":[`,
   )
-  const runs = page.runs.filter((run) => run.length > 0)
-  const bodies = runs.map((run) => caches.plain.get(run))
-  let length = head.length + tail.length + Math.max(0, bodies.length - 1)
-  for (const body of bodies) length += body.length
+  const length = head.length + lengthOfItems(runs) + tail.length
   if (length >= minGzipBytes && acceptsGzip(call.request)) {
-    caches.compressed.send(call.response, head, runs, tail)
+    await caches.compressed.send(response, head, runs, tail)
     return
   }
-  call.response.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': length })
-  call.response.cork()
-  call.response.write(head)
-  bodies.forEach((body, index) => {
-    if (index > 0) call.response.write(comma)
-    call.response.write(body)
-  })
-  call.response.end(tail)
-  call.response.uncork()
+  response.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': length })
+  await writePaced(response, inBetween(head, itemPieces(runs, caches.plain), tail))
+  response.end()
 }
 
-/** Sends a list in any form but the plainest. */
-export async function sendListView(
-  call: ApiCall,
-  page: ListPage,
-  { view, encoding }: ResponseForm,
-): Promise<void> {
-  const options = { encoding, pretty: wantsPretty(call) }
-  await sendValue(call.response, 200, listView(call, page, view), options)
+function* inBetween(head: Buffer, pieces: Iterable<Buffer>, end: Buffer): Generator<Buffer> {
+  yield head
+  yield* pieces
+  yield end
 }
 
 /** GET of a collection. */
@@ -81,6 +71,6 @@ export async function handleList(call: ApiCall, caches: ListCaches): Promise<voi
     call.signal,
   )
   if (form.view === 'object' && form.encoding === 'json' && !wantsPretty(call))
-    sendListBytes(call, page, caches)
+    await sendListBytes(call, page, caches)
   else await sendListView(call, page, form)
 }

@@ -59,7 +59,7 @@ function handlersOf({
   watchLimits,
 }: ResourceApiParts): ReadonlyMap<string, Handler> {
   const plain = new RunCache(listCacheBytes, runBytes)
-  const caches = { plain, compressed: new CompressedRuns((run) => plain.get(run)) }
+  const caches = { plain, compressed: new CompressedRuns(plain) }
   return new Map<string, Handler>([
     ['get', handleGet],
     ['list', (call) => handleList(call, caches)],

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { ResponseForm } from './response-form.ts'
+import { loadYamlWriter } from './yaml-text.ts'
 
 const jsonType = 'application/json'
 
@@ -21,8 +22,8 @@ export async function sendValue(
     sendJsonBytes(response, code, Buffer.from(options.pretty ? text : `${text}\n`))
     return
   }
-  const { stringify } = await import('yaml')
-  const body = Buffer.from(stringify(value, { aliasDuplicateObjects: false }))
+  const asYaml = await loadYamlWriter()
+  const body = Buffer.from(asYaml(value))
   response.writeHead(code, { 'Content-Type': 'application/yaml', 'Content-Length': body.length })
   response.end(body)
 }

@@ -1,6 +1,5 @@
 import { apiVersionOf, badRequest, type KubeObject } from '../../core/index.ts'
 import type { ListPage } from '../registry/list-objects.ts'
-import { decodeObject } from '../registry/object-bytes.ts'
 import {
   type IncludeObject,
   type ListMeta,
@@ -45,13 +44,28 @@ export function listMetaOf(page: ListPage): ListMeta {
   }
 }
 
-/** A page of a list as its reader wants to see it. */
-export function listView(call: ApiCall, page: ListPage, view: ResponseForm['view']): unknown {
+/** A list as its reader wants to see it: all but its items, what the items are called, and each item. */
+export interface ListView {
+  readonly frame: Readonly<Record<string, unknown>>
+  readonly itemsField: 'items' | 'rows'
+  readonly itemOf: (object: KubeObject) => unknown
+}
+
+/** How a page of a list is to be shown. */
+export function listView(call: ApiCall, page: ListPage, view: ResponseForm['view']): ListView {
   const { kind } = call.resource.definition
   const metadata = listMetaOf(page)
-  const objects = page.runs.flatMap((run) => run.map((record) => decodeObject(kind, record)))
-  if (view === 'table') return tableOf(call, objects, metadata)
-  if (view === 'metadata') return toPartialObjectMetadataList(objects, metadata)
-  const items = objects.map(({ kind: _kind, apiVersion: _apiVersion, ...rest }) => rest)
-  return { kind: `${kind.kind}List`, apiVersion: apiVersionOf(kind), metadata, items }
+  if (view === 'table') {
+    const { rows: _none, ...frame } = tableOf(call, [], metadata)
+    return { frame, itemsField: 'rows', itemOf: (object) => tableOf(call, [object], {}).rows[0] }
+  }
+  if (view === 'metadata') {
+    const { items: _none, ...frame } = toPartialObjectMetadataList([], metadata)
+    return { frame, itemsField: 'items', itemOf: toPartialObjectMetadata }
+  }
+  return {
+    frame: { kind: `${kind.kind}List`, apiVersion: apiVersionOf(kind), metadata },
+    itemsField: 'items',
+    itemOf: ({ kind: _kind, apiVersion: _apiVersion, ...rest }) => rest,
+  }
 }

@@ -1,4 +1,5 @@
 import { ApiError } from '../../core/index.ts'
+import type { StoredRecord } from '../../storage/index.ts'
 import { listObjects } from '../registry/list-objects.ts'
 import { waitForRevision } from '../registry/resource-version.ts'
 import { selectionOf } from '../registry/selection.ts'
@@ -20,6 +21,13 @@ function encoderOf(call: ApiCall): EventEncoder {
   })
 }
 
+function* addedLines(
+  runs: readonly (readonly StoredRecord[])[],
+  encoder: EventEncoder,
+): Generator<Buffer> {
+  for (const run of runs) for (const record of run) yield encoder.change({ type: 'ADDED', record })
+}
+
 /** Sends the present state and returns its revision, after which the changes follow. */
 async function sendInitialState(
   call: ApiCall,
@@ -29,10 +37,7 @@ async function sendInitialState(
 ): Promise<number> {
   const { definition } = call.resource
   const page = await listObjects(call.context, definition, selectionQuery(call), call.signal)
-  for (const run of page.runs) {
-    const lines = run.map((record) => encoder.change({ type: 'ADDED', record }))
-    await watch.writeSlowly(Buffer.concat(lines))
-  }
+  await watch.writeSlowly(addedLines(page.runs, encoder))
   if (query.initialBookmark) watch.write(encoder.bookmark(page.revision, true))
   return page.revision
 }
