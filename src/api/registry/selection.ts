@@ -1,4 +1,4 @@
-import type { Kind } from '../../core/index.ts'
+import type { Kind, KubeObject } from '../../core/index.ts'
 import type { StoredRecord } from '../../storage/index.ts'
 import type { KindDefinition } from '../kinds/kind-definition.ts'
 import {
@@ -33,6 +33,24 @@ function labelsOf(kind: Kind, record: StoredRecord): Labels {
   return labels
 }
 
+// As with labels: each of thousands of watchers would otherwise decode the same object.
+const fieldsOfRecord = new WeakMap<StoredRecord, Map<string, string>>()
+
+function matchesFields(kind: Kind, record: StoredRecord, { terms }: FieldSelector): boolean {
+  const known = fieldsOfRecord.get(record) ?? new Map<string, string>()
+  fieldsOfRecord.set(record, known)
+  let object: KubeObject | undefined
+  return terms.every(({ field, read, value, equal }) => {
+    let found = known.get(field)
+    if (found === undefined) {
+      object ??= decodeObject(kind, record)
+      found = read(object)
+      known.set(field, found)
+    }
+    return (found === value) === equal
+  })
+}
+
 function combine(kind: Kind, labels: LabelSelector, fields: FieldSelector): Selection {
   const { pinnedName, pinnedNamespace } = fields
   return {
@@ -42,7 +60,7 @@ function combine(kind: Kind, labels: LabelSelector, fields: FieldSelector): Sele
       if (pinnedName !== undefined && key.name !== pinnedName) return false
       if (pinnedNamespace !== undefined && (key.namespace ?? '') !== pinnedNamespace) return false
       if (!labels.isEverything && !labels(labelsOf(kind, record))) return false
-      return fields.isEverything || fields.isPinned || fields(decodeObject(kind, record))
+      return fields.isEverything || fields.isPinned || matchesFields(kind, record, fields)
     },
   }
 }

@@ -16,9 +16,16 @@ export interface FieldSelector {
   readonly pinnedNamespace?: string
   /** True when that name and namespace decide alone, so that the object need not be read. */
   readonly isPinned: boolean
+  /** What must hold, one by one, for those who keep the values of fields. */
+  readonly terms: readonly ReadableTerm[]
 }
 
 type FieldReader = (object: KubeObject) => string
+
+/** A condition on a field, and how the field is read. */
+export interface ReadableTerm extends FieldTerm {
+  readonly read: FieldReader
+}
 
 const nameOf: FieldReader = (object) => object.metadata.name
 const namespaceOf: FieldReader = (object) => object.metadata.namespace ?? ''
@@ -42,20 +49,22 @@ const pinned = (terms: readonly FieldTerm[], field: string): string | undefined 
 
 /** Parses the `fieldSelector` of a request for a kind; throws a 400. Empty text selects everything. */
 export function parseFieldSelector(text: string, definition: SelectableKind): FieldSelector {
-  const terms = parseFieldTerms(text)
-  const matchers = terms.map(({ field, equal, value }) => {
-    const read = readerOf(field, definition)
-    return (object: KubeObject) => (read(object) === value) === equal
-  })
+  const terms = parseFieldTerms(text).map((term) => ({
+    ...term,
+    read: readerOf(term.field, definition),
+  }))
+  const matches = (object: KubeObject): boolean =>
+    terms.every(({ read, value, equal }) => (read(object) === value) === equal)
   const pinnedName = pinned(terms, 'metadata.name')
   const pinnedNamespace = pinned(terms, 'metadata.namespace')
   // A second term on the same field is one more than what can be pinned.
   const isPinned =
     terms.length > 0 &&
     terms.length === Number(pinnedName !== undefined) + Number(pinnedNamespace !== undefined)
-  return Object.assign((object: KubeObject) => matchers.every((matches) => matches(object)), {
-    isEverything: matchers.length === 0,
+  return Object.assign(matches, {
+    isEverything: terms.length === 0,
     isPinned,
+    terms,
     ...(pinnedName !== undefined && { pinnedName }),
     ...(pinnedNamespace !== undefined && { pinnedNamespace }),
   })

@@ -10,8 +10,8 @@ import type { ResponseForm } from './response-form.ts'
 
 /** Turns changes into the lines of a watch. */
 export interface EventEncoder {
-  /** The lines for the events of one commit; empty when none concerns this watcher. */
-  commit(events: readonly StoreEvent[], selection: Selection): Buffer
+  /** The lines for the events of one commit, together if they are short; none when it does not concern this watcher. */
+  commit(events: readonly StoreEvent[], selection: Selection): readonly Buffer[]
   change(change: ObjectChange): Buffer
   /** The line that says how far a quiet watch has come, or that its initial state is complete. */
   bookmark(revision: number, initialEnd: boolean): Buffer
@@ -23,7 +23,6 @@ const heads = {
   DELETED: Buffer.from('{"type":"DELETED","object":'),
 } as const
 const lineEnd = Buffer.from('}\n')
-const nothing = Buffer.alloc(0)
 
 const eventLine = (type: string, object: unknown): Buffer =>
   Buffer.from(`${JSON.stringify({ type, object })}\n`)
@@ -34,28 +33,47 @@ const bookmarkLine = (object: unknown): Buffer =>
     `${JSON.stringify({ type: 'BOOKMARK', object }, (key, value: unknown) => (key === 'name' && value === '' ? undefined : value))}\n`,
   )
 
-const joined = (lines: readonly Buffer[]): Buffer =>
-  lines.length === 1 ? (lines[0] ?? nothing) : Buffer.concat(lines)
+/** Longer lines are shared by all watchers as they are, not copied for each. */
+const maxJoinedBytes = 64 * 1024
+
+function joined(lines: readonly Buffer[]): readonly Buffer[] {
+  if (lines.length < 2) return lines
+  const length = lines.reduce((sum, line) => sum + line.length, 0)
+  return length > maxJoinedBytes ? lines : [Buffer.concat(lines, length)]
+}
+
+/** Lines by event and variant: what an event means to one watcher it means to thousands. */
+class EventLines {
+  readonly #lines = new WeakMap<StoreEvent, Map<string, Buffer>>()
+
+  get(event: StoreEvent, variant: string, make: () => Buffer): Buffer {
+    const variants = this.#lines.get(event) ?? new Map<string, Buffer>()
+    this.#lines.set(event, variants)
+    const line = variants.get(variant) ?? make()
+    variants.set(variant, line)
+    return line
+  }
+}
 
 /** Encodes whole objects; every commit and every event is rendered once for all watchers of the kind. */
 export class ObjectEvents implements EventEncoder {
   readonly #kind: Kind
   readonly #bytes: KindBytes
-  readonly #commits = new WeakMap<readonly StoreEvent[], Buffer>()
-  readonly #events = new WeakMap<StoreEvent, Buffer>()
+  readonly #commits = new WeakMap<readonly StoreEvent[], readonly Buffer[]>()
+  readonly #lines = new EventLines()
 
   constructor(kind: Kind, bytes: KindBytes) {
     this.#kind = kind
     this.#bytes = bytes
   }
 
-  commit(events: readonly StoreEvent[], selection: Selection): Buffer {
+  commit(events: readonly StoreEvent[], selection: Selection): readonly Buffer[] {
     if (!selection.isEverything) return joined(this.#selected(events, selection))
     const known = this.#commits.get(events)
     if (known) return known
-    const bytes = joined(this.#selected(events, selection))
-    this.#commits.set(events, bytes)
-    return bytes
+    const lines = joined(this.#selected(events, selection))
+    this.#commits.set(events, lines)
+    return lines
   }
 
   change({ type, record }: ObjectChange): Buffer {
@@ -67,68 +85,107 @@ export class ObjectEvents implements EventEncoder {
   }
 
   #selected(events: readonly StoreEvent[], selection: Selection): Buffer[] {
-    const lines: Buffer[] = []
-    for (const event of events) {
+    return events.flatMap((event) => {
       const change = changeOf(event, selection)
-      if (change) lines.push(this.#line(event, change))
-    }
-    return lines
-  }
-
-  #line(event: StoreEvent, change: ObjectChange): Buffer {
-    const natural = event.type === 'delete' ? 'DELETED' : event.previous ? 'MODIFIED' : 'ADDED'
-    if (change.type !== natural) return this.change(change)
-    const known = this.#events.get(event)
-    if (known) return known
-    const line = this.change(change)
-    this.#events.set(event, line)
-    return line
+      return change ? [this.#lines.get(event, change.type, () => this.change(change))] : []
+    })
   }
 }
 
-/** Encodes tables or bare metadata, for one watcher. */
-export class ViewEvents implements EventEncoder {
+/** Which view of objects watchers share. */
+interface SharedView {
+  readonly definition: KindDefinition
+  readonly view: ResponseForm['view']
+  readonly includeObject: IncludeObject
+  readonly now: () => number
+}
+
+/** Renders tables or bare metadata of one sort for all who watch a kind in that form. */
+class ViewLines {
+  readonly #shared: SharedView
+  readonly #lines = new EventLines()
+
+  constructor(shared: SharedView) {
+    this.#shared = shared
+  }
+
+  ofEvent(event: StoreEvent, change: ObjectChange, includeHeaders: boolean): Buffer {
+    const variant = `${change.type} ${includeHeaders}`
+    return this.#lines.get(event, variant, () => this.ofChange(change, includeHeaders))
+  }
+
+  ofChange({ type, record }: ObjectChange, includeHeaders: boolean): Buffer {
+    const object = decodeObject(this.#shared.definition.kind, record)
+    return eventLine(type, this.#view(object, includeHeaders))
+  }
+
+  ofBookmark(revision: number, initialEnd: boolean, includeHeaders: boolean): Buffer {
+    const object = bookmarkObject(this.#shared.definition.kind, revision, initialEnd)
+    return bookmarkLine(this.#view(object, includeHeaders))
+  }
+
+  #view(object: KubeObject, includeHeaders: boolean): unknown {
+    const { definition, view, includeObject, now } = this.#shared
+    if (view === 'metadata') return toPartialObjectMetadata(object)
+    const listMeta = { resourceVersion: object.metadata.resourceVersion ?? '' }
+    return renderTable(definition, [object], {
+      includeObject,
+      listMeta,
+      now: now(),
+      includeHeaders,
+    })
+  }
+}
+
+/** The views in which a kind is watched. */
+export class WatchedViews {
   readonly #definition: KindDefinition
-  readonly #view: (object: KubeObject) => unknown
+  readonly #known = new Map<string, ViewLines>()
 
-  constructor(
-    definition: KindDefinition,
-    form: ResponseForm,
-    table: { readonly includeObject: IncludeObject; readonly now: () => number },
-  ) {
+  constructor(definition: KindDefinition) {
     this.#definition = definition
-    let includeHeaders = true
-    this.#view =
-      form.view === 'metadata'
-        ? toPartialObjectMetadata
-        : (object) => {
-            const rendered = renderTable(definition, [object], {
-              includeObject: table.includeObject,
-              listMeta: { resourceVersion: object.metadata.resourceVersion ?? '' },
-              now: table.now(),
-              includeHeaders,
-            })
-            includeHeaders = false
-            return rendered
-          }
   }
 
-  commit(events: readonly StoreEvent[], selection: Selection): Buffer {
-    const lines: Buffer[] = []
-    for (const event of events) {
-      const change = changeOf(event, selection)
-      if (change) lines.push(this.change(change))
-    }
-    return joined(lines)
+  /** The encoder of one more watcher. */
+  encoder(view: ResponseForm['view'], includeObject: IncludeObject, now: () => number): ViewEvents {
+    const key = `${view} ${includeObject}`
+    const shared = { definition: this.#definition, view, includeObject, now }
+    const lines = this.#known.get(key) ?? new ViewLines(shared)
+    this.#known.set(key, lines)
+    return new ViewEvents(lines)
+  }
+}
+
+/** Encodes tables or bare metadata for one watcher, who gets the headers of the table once. */
+class ViewEvents implements EventEncoder {
+  readonly #lines: ViewLines
+  #includeHeaders = true
+
+  constructor(lines: ViewLines) {
+    this.#lines = lines
   }
 
-  change({ type, record }: ObjectChange): Buffer {
-    return eventLine(type, this.#view(decodeObject(this.#definition.kind, record)))
+  commit(events: readonly StoreEvent[], selection: Selection): readonly Buffer[] {
+    return joined(
+      events.flatMap((event) => {
+        const change = changeOf(event, selection)
+        return change ? [this.#lines.ofEvent(event, change, this.#takeHeaders())] : []
+      }),
+    )
+  }
+
+  change(change: ObjectChange): Buffer {
+    return this.#lines.ofChange(change, this.#takeHeaders())
   }
 
   bookmark(revision: number, initialEnd: boolean): Buffer {
-    const object = bookmarkObject(this.#definition.kind, revision, initialEnd)
-    return bookmarkLine(this.#view(object))
+    return this.#lines.ofBookmark(revision, initialEnd, this.#takeHeaders())
+  }
+
+  #takeHeaders(): boolean {
+    const isFirst = this.#includeHeaders
+    this.#includeHeaders = false
+    return isFirst
   }
 }
 

@@ -49,6 +49,10 @@ export class OpenWatch {
     if (this.#call.response.writableLength > this.#limits.maxUnreadBytes) this.cut()
   }
 
+  writeAll(lines: readonly Buffer[]): void {
+    for (const line of lines) this.write(line)
+  }
+
   /** Writes as fast as the client reads; for what is too much to wait in memory. */
   writeSlowly(lines: Iterable<Buffer>): Promise<void> {
     return writePaced(this.#call.response, lines, () => !this.#open)

@@ -1,6 +1,6 @@
 import type { KindDefinition } from '../kinds/kind-definition.ts'
 import { type KindBytes, kindBytes } from '../registry/object-bytes.ts'
-import { ObjectEvents } from './event-bytes.ts'
+import { ObjectEvents, WatchedViews } from './event-bytes.ts'
 
 /** A kind as the HTTP side knows it: its definition and what its answers are made of. */
 export interface ServedResource {
@@ -9,6 +9,8 @@ export interface ServedResource {
   readonly bytes: KindBytes
   /** The encoder that all its watchers share. */
   readonly events: ObjectEvents
+  /** And those who watch tables or bare metadata. */
+  readonly views: WatchedViews
 }
 
 /** The served resources by `group/version/resource`. */
@@ -20,7 +22,8 @@ export function servedResources(
       const { group, version, resource } = definition.kind
       const bytes = kindBytes(definition.kind)
       const events = new ObjectEvents(definition.kind, bytes)
-      return [`${group}/${version}/${resource}`, { definition, bytes, events }]
+      const views = new WatchedViews(definition)
+      return [`${group}/${version}/${resource}`, { definition, bytes, events, views }]
     }),
   )
 }

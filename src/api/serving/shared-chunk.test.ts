@@ -21,7 +21,11 @@ async function serve(server: Server | Http2Server): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-const lines = ['{"type":"ADDED"}\n', '{"type":"MODIFIED","text":"é"}\n'].map((l) => Buffer.from(l))
+const lines = [
+  '{"type":"ADDED"}\n',
+  `{"type":"ADDED","text":"${'long'.repeat(50_000)}"}\n`,
+  '{"type":"MODIFIED","text":"é"}\n',
+].map((line) => Buffer.from(line))
 
 function answer(response: ServerResponse, write: typeof writeShared): void {
   response.sendDate = false

@@ -4,6 +4,9 @@ const lineBreak = '\r\n'
 let lastData: Buffer | undefined
 let lastChunk = Buffer.alloc(0)
 
+/** Longer pieces are framed by Node, which does not copy them: a copy for each client would be. */
+const maxCopiedBytes = 64 * 1024
+
 /** One chunk as HTTP/1.1 frames it; the same bytes for whoever asks for the same data next. */
 function chunkOf(data: Buffer): Buffer {
   if (data === lastData) return lastChunk
@@ -24,6 +27,7 @@ export function writeShared(response: ServerResponse, data: Buffer): void {
   if (data.length === 0) return // as a chunk it would be the end
   const { socket } = response
   // Without a socket, an earlier answer on this connection is still on its way.
-  if (response.chunkedEncoding && socket?.writable) socket.write(chunkOf(data))
+  const isShort = data.length <= maxCopiedBytes
+  if (isShort && response.chunkedEncoding && socket?.writable) socket.write(chunkOf(data))
   else response.write(data)
 }

@@ -5,7 +5,7 @@ import { waitForRevision } from '../registry/resource-version.ts'
 import { selectionOf } from '../registry/selection.ts'
 import { watchObjects } from '../registry/watch-objects.ts'
 import { type ApiCall, selectionQuery } from './api-call.ts'
-import { type EventEncoder, ViewEvents } from './event-bytes.ts'
+import type { EventEncoder } from './event-bytes.ts'
 import { OpenWatch, type WatchLimits } from './open-watch.ts'
 import { streamForm } from './response-form.ts'
 import { explainStoreFailure } from './store-failures.ts'
@@ -15,10 +15,8 @@ import { type WatchQuery, watchQueryOf } from './watch-query.ts'
 function encoderOf(call: ApiCall): EventEncoder {
   const form = streamForm(call.request.headers.accept)
   if (form.view === 'object') return call.resource.events
-  return new ViewEvents(call.resource.definition, form, {
-    includeObject: includeObject(call),
-    now: () => call.context.clock.now(),
-  })
+  const { clock } = call.context
+  return call.resource.views.encoder(form.view, includeObject(call), () => clock.now())
 }
 
 function* addedLines(
@@ -63,7 +61,7 @@ export async function handleWatch(call: ApiCall, limits: WatchLimits): Promise<v
         resource.definition,
         { ...selectionQuery(call), after },
         {
-          commit: (events, selection) => watch.write(encoder.commit(events, selection)),
+          commit: (events, selection) => watch.writeAll(encoder.commit(events, selection)),
           fail: (error) => watch.fail(error),
         },
       ),
