@@ -84,3 +84,8 @@ describe('a parsed field selector', () => {
     expect(parseFieldSelector('', pods).isEverything).toBe(true)
   })
 })
+
+test('a selector of very many terms is refused', () => {
+  const many = Array.from({ length: 251 }, (_, index) => `metadata.name!=n${index}`).join(',')
+  expect(() => parseFieldSelector(many, pods)).toThrow('more than 250 terms')
+})

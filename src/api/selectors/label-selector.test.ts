@@ -117,3 +117,8 @@ test('a set of labels selects what has them all', () => {
   expect(selector({ app: 'web' })).toBe(false)
   expect(selector.canonical).toBe('app=web,tier=front')
 })
+
+test('a selector of very many requirements is refused', () => {
+  const many = Array.from({ length: 251 }, (_, index) => `!l${index}`).join(',')
+  expect(() => parseLabelSelector(many)).toThrow('more than 250 requirements')
+})

@@ -109,6 +109,9 @@ function readWrapped(tokens: Tokens): LabelRequirement {
   }
 }
 
+/** Far more than anybody writes; each is kept, and checked on every change, by every watch that has it. */
+const maxRequirements = 250
+
 /** Parses Kubernetes' label selector grammar; throws a 400 that says what was found and expected. */
 export function parseLabelRequirements(text: string): LabelRequirement[] {
   const tokens = new Tokens(text)
@@ -119,6 +122,8 @@ export function parseLabelRequirements(text: string): LabelRequirement[] {
     throw badRequest(`found '${tokens.peek()}', expected: !, identifier, or 'end of string'`)
   }
   for (;;) {
+    if (requirements.length === maxRequirements)
+      throw badRequest(`the label selector has more than ${maxRequirements} requirements`)
     requirements.push(readWrapped(tokens))
     const next = tokens.take()
     if (next === '') return requirements
