@@ -23,7 +23,7 @@ export interface FieldSelector {
 type FieldReader = (object: KubeObject) => string
 
 /** A condition on a field, and how the field is read. */
-export interface ReadableTerm extends FieldTerm {
+interface ReadableTerm extends FieldTerm {
   readonly read: FieldReader
 }
 
