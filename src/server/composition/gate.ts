@@ -4,6 +4,7 @@ import { defaultWatchLimits, ResourceApi, type ResourceHandler } from '../../api
 import { impersonation, type Revocations, scopeDecision } from '../../authn/index.ts'
 import { denial } from '../../authz/index.ts'
 import { type Clock, type Logger, pause } from '../../core/index.ts'
+import { MetricsRegistry } from '../../core/metrics/index.ts'
 import { createTlsServer, defaultServerLimits, readBody, type TlsServer } from '../../http/index.ts'
 import type { ServingCertificate } from '../../pki/index.ts'
 import { openAuditLog } from '../audit/audit-log.ts'
@@ -12,7 +13,6 @@ import { auditToStream } from '../audit/audit-stream.ts'
 import type { DataDirectory } from '../data-directory/index.ts'
 import { defaultFairnessLimits, Fairness } from '../fairness/fairness.ts'
 import { ConnectionGate, defaultRequestLimits } from '../limits.ts'
-import { MetricsRegistry } from '../metrics/metrics.ts'
 import { RequestMetrics } from '../metrics/request-metrics.ts'
 import {
   addEventLoopMetrics,

@@ -1,7 +1,6 @@
 import type { RequestInfo } from '../../core/index.ts'
+import type { Counter, Histogram, MetricsRegistry } from '../../core/metrics/index.ts'
 import type { Exchange } from '../exchange.ts'
-import type { Counter, Histogram } from './metric-kinds.ts'
-import type { MetricsRegistry } from './metrics.ts'
 
 const labels = ['verb', 'group', 'version', 'resource', 'subresource', 'scope'] as const
 // kube-apiserver's, and three finer ones in front: most of our answers take less than its first.

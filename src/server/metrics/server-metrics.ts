@@ -1,9 +1,9 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
+import type { MetricsRegistry } from '../../core/metrics/index.ts'
 import type { AuditRecorder, AuditSink } from '../audit/audit-recorder.ts'
 import type { PoolName } from '../fairness/fair-queue.ts'
 import type { Fairness } from '../fairness/fairness.ts'
 import type { ConnectionGate } from '../limits.ts'
-import type { MetricsRegistry } from './metrics.ts'
 
 /** What only the process itself knows; the command line passes it in. */
 export interface ProcessStats {

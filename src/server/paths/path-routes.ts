@@ -1,6 +1,6 @@
 import { kindDefinitions, reviewResources } from '../../api/index.ts'
 import type { Kind, Logger, RequestInfo } from '../../core/index.ts'
-import type { MetricsRegistry } from '../metrics/metrics.ts'
+import type { MetricsRegistry } from '../../core/metrics/index.ts'
 import type { RouteHandler } from '../pipeline-parts.ts'
 import { documentRoutes } from './document-routes.ts'
 import { type HealthCheck, healthRoutes, ping, shutdownCheck, Unwell } from './health.ts'

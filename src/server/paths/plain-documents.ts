@@ -1,4 +1,4 @@
-import { exposition, type MetricsRegistry } from '../metrics/metrics.ts'
+import { exposition, type MetricsRegistry } from '../../core/metrics/index.ts'
 import { type PathRoute, send, sendJson } from './routes.ts'
 
 /** What `/version` says; the fields are Kubernetes'. */

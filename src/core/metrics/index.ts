@@ -1,0 +1,2 @@
+export type * from './metric-kinds.ts'
+export * from './metrics-registry.ts'
