@@ -1,10 +1,9 @@
 // Prints requirement -> tests; fails when a requirement has no test or a test names an unknown one.
-// `--allow-open` lists what has no test yet without failing for it.
+// A line that ends in `(open)` belongs to a feature that is being built: it may lack a test, and loses the mark with its first one.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { root } from './install.mjs'
 
-const allowOpen = process.argv.includes('--allow-open')
 const number = /[A-Z]+-[A-Z]\d+/
 const lineOf = new RegExp(`^- (${number.source}): (.+)$`)
 
@@ -21,7 +20,12 @@ for (const path of filesIn('docs/requirements', (name) => name.endsWith('.md')))
     const [, id, text] = lineOf.exec(line) ?? []
     if (!id) continue
     if (requirements.has(id)) throw new Error(`${relative(root, path)}: ${id} is stated twice`)
-    requirements.set(id, { text, tests: [], cannot: text.includes('(cannot be met here:') })
+    requirements.set(id, {
+      text,
+      tests: [],
+      cannot: text.includes('(cannot be met here:'),
+      isOpen: text.endsWith('(open)'),
+    })
   }
 }
 
@@ -43,14 +47,18 @@ for (const path of [...filesIn('src', isTest), ...filesIn('test', isTest)]) {
 }
 
 const open = []
-for (const [id, { text, tests, cannot }] of requirements) {
+const problems = [...unknown]
+for (const [id, { text, tests, cannot, isOpen }] of requirements) {
   console.log(`${id.padEnd(10)} ${String(tests.length).padStart(3)} tests  ${text}`)
   for (const test of tests) console.log(`             ${test}`)
-  if (tests.length === 0 && !cannot) open.push(id)
+  if (isOpen && tests.length > 0) problems.push(`${id} is marked (open) but has a test`)
+  if (tests.length > 0 || cannot) continue
+  open.push(id)
+  if (!isOpen) problems.push(`${id} has no test`)
 }
 console.log(
   `\n${requirements.size} requirements, ${requirements.size - open.length} with tests or a stated reason, ${open.length} open`,
 )
 if (open.length > 0) console.log(`open: ${open.join(', ')}`)
-for (const problem of unknown) console.log(problem)
-process.exitCode = unknown.length > 0 || (open.length > 0 && !allowOpen) ? 1 : 0
+for (const problem of problems) console.log(problem)
+process.exitCode = problems.length > 0 ? 1 : 0
