@@ -1,0 +1,59 @@
+import type { Writable } from 'node:stream'
+import type { Clock } from '../../core/index.ts'
+import type { ExecConfig } from '../../kubeconfig/index.ts'
+import type { Refusal } from '../credential.ts'
+import type { PluginPolicy } from './plugin-policy.ts'
+
+/** What a plugin may be told about the cluster that the credential is for. */
+export interface ExecClusterInfo {
+  readonly server: string
+  readonly tlsServerName?: string
+  readonly insecureSkipTlsVerify?: boolean
+  /** PEM text, never a path. */
+  readonly certificateAuthorityData?: string
+  readonly proxyUrl?: string
+  readonly disableCompression?: boolean
+  /** The cluster's extension `client.authentication.k8s.io/exec`. */
+  readonly config?: unknown
+}
+
+/** One run of a plugin: what to run and why. */
+export interface PluginRun {
+  readonly exec: ExecConfig
+  /** Needed if `exec.provideClusterInfo` is set, not used otherwise. */
+  readonly cluster?: ExecClusterInfo
+  /** The answer that made this run necessary, if one did. */
+  readonly refusal?: Refusal
+}
+
+/** What a file is to somebody who wants to run it. */
+export type Runnable = 'runnable' | 'not-runnable' | 'missing'
+
+/** The process that plugins run under, and its rules for them. `nodePluginHost` makes one of this process. */
+export interface PluginHost {
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** Where plugins run. */
+  readonly cwd: string
+  readonly platform: string
+  readonly clock: Clock
+  stdinIsTty(): boolean
+  /** Set if the application itself reads stdin; a text says why. */
+  readonly stdinUnavailable?: string | true
+  /** Where a plugin's prompts and complaints go. */
+  readonly stderr: 'inherit' | Writable
+  /** Ends a process and all that it has started. */
+  killGroup(pid: number, signal: 'SIGTERM' | 'SIGKILL'): void
+  /** Variables of the host that plugins do not get. */
+  readonly dropEnv?: readonly string[] | ((name: string) => boolean)
+  /** 0 for no limit. Default: none while a user is asked, 60 s otherwise. */
+  readonly timeoutMs?: number
+  /** Time between SIGTERM and SIGKILL. */
+  readonly killGraceMs?: number
+  readonly maxOutputBytes?: number
+  /** Which commands may run; any if absent. */
+  readonly policy?: PluginPolicy
+  /** How v1alpha1 plugins are told things: as Kubernetes shipped it, or as the proposal (`ExecInfo`) had it. */
+  readonly inputDialect?: 'shipped' | 'seed'
+  /** Looks at a file; replaceable so that rules of other systems can be tested. */
+  readonly lookAt?: (path: string) => Promise<Runnable>
+}
