@@ -7,14 +7,18 @@ peers_cache=${SALLYPORT_PEERS:-$HOME/.cache/sallyport-peers}
 # One line per peer: name, folder with its go.mod, module, package inside that module.
 # The version is the one that go.mod requires; a name without its version is the binary's name.
 peers_table='
-kubectl-1.36                  kubernetes-1.36  k8s.io/kubernetes            cmd/kubectl
-kubectl-1.31                  kubernetes-1.31  k8s.io/kubernetes            cmd/kubectl
-kube-apiserver-1.36           kubernetes-1.36  k8s.io/kubernetes            cmd/kube-apiserver
-kubeadm-1.36                  kubernetes-1.36  k8s.io/kubernetes            cmd/kubeadm
-kube-controller-manager-1.36  kubernetes-1.36  k8s.io/kubernetes            cmd/kube-controller-manager
-etcd-3.6                      etcd-3.6         go.etcd.io/etcd/server/v3    .
-informer                      ../go            sallyport/interop/go         informer
-load                          ../go            sallyport/interop/go         load
+kubectl-1.36                  kubernetes-1.36    k8s.io/kubernetes                    cmd/kubectl
+kubectl-1.31                  kubernetes-1.31    k8s.io/kubernetes                    cmd/kubectl
+kube-apiserver-1.36           kubernetes-1.36    k8s.io/kubernetes                    cmd/kube-apiserver
+kubeadm-1.36                  kubernetes-1.36    k8s.io/kubernetes                    cmd/kubeadm
+kube-controller-manager-1.36  kubernetes-1.36    k8s.io/kubernetes                    cmd/kube-controller-manager
+etcd-3.6                      etcd-3.6           go.etcd.io/etcd/server/v3            .
+konnectivity-server-0.36      konnectivity-0.36  sigs.k8s.io/apiserver-network-proxy  cmd/server
+konnectivity-agent-0.36       konnectivity-0.36  sigs.k8s.io/apiserver-network-proxy  cmd/agent
+chisel-1.11                   chisel-1.11        github.com/jpillora/chisel           .
+informer                      ../go              sallyport/interop/go                 informer
+load                          ../go              sallyport/interop/go                 load
+tunnel-load                   ../go              sallyport/interop/go                 tunnel-load
 '
 
 # shellcheck disable=SC2034  # read by build
@@ -23,7 +27,8 @@ peers_default='kubectl-1.36 kubectl-1.31 kube-apiserver-1.36 etcd-3.6'
 # Names that stand for several peers.
 peers_group() {
   case $1 in
-    interop-go) echo 'informer load' ;;
+    interop-go) echo 'informer load tunnel-load' ;;
+    tunnel-peers) echo 'konnectivity-server-0.36 konnectivity-agent-0.36 chisel-1.11' ;;
     all) awk 'NF { print $1 }' <<<"$peers_table" ;;
     *) echo "$1" ;;
   esac

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"sallyport/interop/go/measure"
 )
 
 // runRequests lets every worker repeat its operation and measures each answer.
@@ -20,7 +22,7 @@ func runRequests(ctx context.Context, options options, workers []*worker) (*resu
 	if options.count == 0 && options.warmup > 0 {
 		loop(ctx, operations, untilTime(options.warmup))
 	}
-	usage, err := startUsage(options.cpuOf)
+	usage, err := measure.StartUsage(options.cpuOf)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +34,7 @@ func runRequests(ctx context.Context, options options, workers []*worker) (*resu
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("interrupted: %w", context.Cause(ctx))
 	}
-	used, err := usage.stop()
+	used, err := usage.Stop()
 	if err != nil {
 		return nil, err
 	}

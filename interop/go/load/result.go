@@ -1,6 +1,10 @@
 package main
 
-import "math"
+import (
+	"math"
+
+	"sallyport/interop/go/measure"
+)
 
 // result is the one line that load prints.
 type result struct {
@@ -38,27 +42,27 @@ type watchResult struct {
 	MissingEvents   int64   `json:"missingEvents"`
 }
 
-func newResult(options options, total *tally, used used) *result {
-	seconds := used.elapsed.Seconds()
+func newResult(options options, total *tally, used measure.Used) *result {
+	seconds := used.Elapsed.Seconds()
 	r := &result{
 		Op:               options.op,
 		Connections:      options.connections,
 		Streams:          options.streams,
 		HTTP2:            options.http2,
 		Gzip:             options.gzip,
-		Ops:              total.latency.total,
+		Ops:              total.latency.Count(),
 		Seconds:          round(seconds),
-		OpsPerSecond:     round(float64(total.latency.total) / seconds),
-		P50Ms:            round(total.latency.milliseconds(0.5)),
-		P99Ms:            round(total.latency.milliseconds(0.99)),
+		OpsPerSecond:     round(float64(total.latency.Count()) / seconds),
+		P50Ms:            round(total.latency.Milliseconds(0.5)),
+		P99Ms:            round(total.latency.Milliseconds(0.99)),
 		Bytes:            total.bytes,
 		Errors:           total.errors,
-		ClientCPUSeconds: round(used.client.Seconds()),
+		ClientCPUSeconds: round(used.Client.Seconds()),
 	}
 	if len(options.cpuOf) > 0 {
-		r.Server = &serverUsage{CPUSeconds: round(used.server.Seconds()), RSSBytes: used.serverRSS}
-		if used.server > 0 {
-			r.Server.OpsPerCPUSecond = round(float64(r.Ops) / used.server.Seconds())
+		r.Server = &serverUsage{CPUSeconds: round(used.Server.Seconds()), RSSBytes: used.ServerRSS}
+		if used.Server > 0 {
+			r.Server.OpsPerCPUSecond = round(float64(r.Ops) / used.Server.Seconds())
 		}
 	}
 	return r

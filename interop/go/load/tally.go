@@ -3,11 +3,13 @@ package main
 import (
 	"strconv"
 	"time"
+
+	"sallyport/interop/go/measure"
 )
 
 // tally counts the answers of one worker, or of all together.
 type tally struct {
-	latency histogram
+	latency measure.Histogram
 	bytes   int64
 	errors  map[string]int64
 }
@@ -25,13 +27,13 @@ func (t *tally) record(latency time.Duration, status, size int, err error) {
 	case status >= 300:
 		t.errors[strconv.Itoa(status)]++
 	default:
-		t.latency.record(latency)
+		t.latency.Record(latency)
 		t.bytes += int64(size)
 	}
 }
 
 func (t *tally) add(other *tally) {
-	t.latency.add(&other.latency)
+	t.latency.Add(&other.latency)
 	t.bytes += other.bytes
 	for cause, count := range other.errors {
 		t.errors[cause] += count

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"sallyport/interop/go/measure"
 )
 
 // openTime is how long it may take until the server has begun to answer every watch.
@@ -48,15 +49,15 @@ func runWatch(ctx context.Context, options options, watchers []*worker) (*result
 		return nil, errors.Join(err, context.Cause(ctx))
 	}
 	late.Stop()
-	usage, err := startUsage(options.cpuOf)
+	usage, err := measure.StartUsage(options.cpuOf)
 	if err != nil {
 		return nil, err
 	}
 	began := sinceStart()
 	writes, writing := fan.writeAll(ctx, write)
-	expected := int64(writes.latency.total) * int64(len(watchers))
+	expected := int64(writes.latency.Count()) * int64(len(watchers))
 	fan.drain(ctx, expected)
-	used, err := usage.stop()
+	used, err := usage.Stop()
 	if err != nil {
 		return nil, err
 	}
@@ -65,17 +66,17 @@ func runWatch(ctx context.Context, options options, watchers []*worker) (*result
 	}
 	cancel(nil)
 	fan.readers.Wait()
-	used.elapsed = time.Duration(max(fan.lastEvent.Load()-began, int64(writing)))
+	used.Elapsed = time.Duration(max(fan.lastEvent.Load()-began, int64(writing)))
 	for cause, count := range writes.errors {
 		fan.total.errors["write "+cause] += count
 	}
 	r := newResult(options, fan.total, used)
 	r.Watch = &watchResult{
 		Watchers:        len(watchers),
-		Writes:          writes.latency.total,
-		WritesPerSecond: round(float64(writes.latency.total) / writing.Seconds()),
-		WriteP50Ms:      round(writes.latency.milliseconds(0.5)),
-		WriteP99Ms:      round(writes.latency.milliseconds(0.99)),
+		Writes:          writes.latency.Count(),
+		WritesPerSecond: round(float64(writes.latency.Count()) / writing.Seconds()),
+		WriteP50Ms:      round(writes.latency.Milliseconds(0.5)),
+		WriteP99Ms:      round(writes.latency.Milliseconds(0.99)),
 		MissingEvents:   expected - int64(r.Ops),
 	}
 	return r, nil

@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"math/bits"
@@ -10,26 +10,33 @@ const (
 	subs    = 1 << subBits
 )
 
-// histogram counts durations at a fixed size, so that millions of events cost no memory.
-type histogram struct {
+// Histogram counts durations at a fixed size, so that millions of events cost no memory.
+type Histogram struct {
 	counts [(64 - subBits + 1) * subs]uint64
 	total  uint64
 }
 
-func (h *histogram) record(duration time.Duration) {
+// Record counts one duration.
+func (h *Histogram) Record(duration time.Duration) {
 	h.counts[bucketOf(uint64(max(duration, 0)))]++
 	h.total++
 }
 
-func (h *histogram) add(other *histogram) {
+// Add counts all of another histogram as well.
+func (h *Histogram) Add(other *Histogram) {
 	for i, count := range other.counts {
 		h.counts[i] += count
 	}
 	h.total += other.total
 }
 
-// milliseconds is the smallest value that the given share of durations does not exceed.
-func (h *histogram) milliseconds(share float64) float64 {
+// Count is how many durations were recorded.
+func (h *Histogram) Count() uint64 {
+	return h.total
+}
+
+// Milliseconds is the smallest value that the given share of durations does not exceed.
+func (h *Histogram) Milliseconds(share float64) float64 {
 	rank := uint64(share * float64(h.total))
 	var seen uint64
 	for i, count := range h.counts {

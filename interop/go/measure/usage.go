@@ -1,4 +1,5 @@
-package main
+// Package measure has what the programs that measure share.
+package measure
 
 import (
 	"bytes"
@@ -9,41 +10,37 @@ import (
 	"time"
 )
 
-var start = time.Now()
-
-// sinceStart is a clock that no time adjustment moves, in nanoseconds.
-func sinceStart() int64 {
-	return int64(time.Since(start))
-}
-
-// usage notes the CPU time of the client and of the server's processes over the measured span.
-type usage struct {
+// Usage notes the CPU time of the client and of the server's processes over the measured span.
+type Usage struct {
 	pids           []int
 	began          time.Time
 	client, server time.Duration
 }
 
-type used struct {
-	elapsed, client, server time.Duration
-	serverRSS               int64
+// Used is what a span has cost.
+type Used struct {
+	Elapsed, Client, Server time.Duration
+	ServerRSS               int64
 }
 
-func startUsage(pids []int) (*usage, error) {
+// StartUsage begins a span for a server of these processes.
+func StartUsage(pids []int) (*Usage, error) {
 	server, err := cpuOf(pids)
 	if err != nil {
 		return nil, err
 	}
-	return &usage{pids: pids, began: time.Now(), client: ownCPU(), server: server}, nil
+	return &Usage{pids: pids, began: time.Now(), client: ownCPU(), server: server}, nil
 }
 
-func (u *usage) stop() (used, error) {
+// Stop ends the span.
+func (u *Usage) Stop() (Used, error) {
 	elapsed, client := time.Since(u.began), ownCPU()
 	server, err := cpuOf(u.pids)
 	if err != nil {
-		return used{}, err
+		return Used{}, err
 	}
 	rss, err := rssOf(u.pids)
-	return used{elapsed: elapsed, client: client - u.client, server: server - u.server, serverRSS: rss}, err
+	return Used{Elapsed: elapsed, Client: client - u.client, Server: server - u.server, ServerRSS: rss}, err
 }
 
 func ownCPU() time.Duration {
