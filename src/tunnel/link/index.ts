@@ -1,0 +1,17 @@
+export { allCapabilities, capabilityHeader } from './capabilities.ts'
+export { DialFailed } from './dial-failed.ts'
+export { duplexOf } from './duplex-of.ts'
+export { type JoinEnd, type JoinLimits, join } from './join.ts'
+export type { Leg, LegEvents } from './leg.ts'
+export { defaultLinkLimits, type LinkLimits } from './limits.ts'
+export type {
+  Capability,
+  Channel,
+  DialFailureReason,
+  IncomingDial,
+  Link,
+  LinkEnd,
+  LinkEvents,
+} from './link.ts'
+export type { PacketTally } from './packet-tally.ts'
+export { socketLeg } from './socket-leg.ts'

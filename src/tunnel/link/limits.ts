@@ -1,0 +1,27 @@
+/** How much a link keeps in memory before it acts; all in bytes unless named otherwise. */
+export interface LinkLimits {
+  /** Unread bytes that a channel may hold when the other end knows no credit; more ends that channel alone. */
+  readonly channelUnreadBytes: number
+  /** Unread bytes over all channels; more ends the channel that holds most. */
+  readonly linkUnreadBytes: number
+  /** The most that a credit window grows to. */
+  readonly creditWindowBytes: number
+  /** Answers and other small packets that wait because the other end does not read; more ends the link. */
+  readonly controlBytes: number
+  /** Dials of the other end that wait for an answer; more are refused. */
+  readonly pendingIncomingDials: number
+  /** How long a closed channel waits for the other end's word. */
+  readonly closeAnswerMs: number
+}
+
+const mebibyte = 1024 * 1024
+
+/** Limits that suit a server with thousands of connections. */
+export const defaultLinkLimits: LinkLimits = {
+  channelUnreadBytes: 16 * mebibyte,
+  linkUnreadBytes: 256 * mebibyte,
+  creditWindowBytes: 16 * mebibyte,
+  controlBytes: 8 * mebibyte,
+  pendingIncomingDials: 10_000,
+  closeAnswerMs: 10_000,
+}

@@ -1,0 +1,1 @@
+export { type PacketTypeName, packetType } from './packet-type.ts'
