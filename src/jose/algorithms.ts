@@ -1,0 +1,68 @@
+import {
+  constants,
+  createHmac,
+  sign as cryptoSign,
+  verify as cryptoVerify,
+  type KeyObject,
+  timingSafeEqual,
+} from 'node:crypto'
+
+/** The ways to sign that we know; each key has exactly one. */
+export type Algorithm = 'RS256' | 'ES256' | 'ES384' | 'ES512' | 'HS256'
+
+interface Scheme {
+  readonly digest: string
+  /** Bytes of a signature, where the algorithm fixes them. */
+  readonly length?: number
+}
+
+const schemes: Readonly<Record<Algorithm, Scheme>> = {
+  RS256: { digest: 'sha256' },
+  ES256: { digest: 'sha256', length: 64 },
+  ES384: { digest: 'sha384', length: 96 },
+  ES512: { digest: 'sha512', length: 132 },
+  HS256: { digest: 'sha256', length: 32 },
+}
+
+/** A key with the one algorithm that it may be used with. */
+export interface AlgorithmKey {
+  readonly alg: Algorithm
+  readonly key: KeyObject
+}
+
+const mac = ({ key }: AlgorithmKey, input: Uint8Array): Buffer =>
+  createHmac('sha256', key).update(input).digest()
+
+const optionsOf = ({ key, alg }: AlgorithmKey) =>
+  alg === 'RS256'
+    ? { key, padding: constants.RSA_PKCS1_PADDING }
+    : { key, dsaEncoding: 'ieee-p1363' as const }
+
+/** Signs at once, on this thread. */
+export function signBytes(signer: AlgorithmKey, input: Uint8Array): Buffer {
+  if (signer.alg === 'HS256') return mac(signer, input)
+  return cryptoSign(schemes[signer.alg].digest, input, optionsOf(signer))
+}
+
+/** Signs on the thread pool: an RSA signature takes long enough to hold up others. */
+export function signBytesAside(signer: AlgorithmKey, input: Uint8Array): Promise<Buffer> {
+  if (signer.alg === 'HS256') return Promise.resolve(mac(signer, input))
+  return new Promise((resolve, reject) => {
+    cryptoSign(schemes[signer.alg].digest, input, optionsOf(signer), (error, signature) => {
+      if (error) reject(error)
+      else resolve(signature)
+    })
+  })
+}
+
+/** Whether a signature is the key's own over exactly these bytes. */
+export function isSignedBy(
+  verifier: AlgorithmKey,
+  input: Uint8Array,
+  signature: Uint8Array,
+): boolean {
+  const { digest, length } = schemes[verifier.alg]
+  if (length !== undefined && signature.length !== length) return false
+  if (verifier.alg === 'HS256') return timingSafeEqual(mac(verifier, input), signature)
+  return cryptoVerify(digest, input, optionsOf(verifier), signature)
+}

@@ -1,0 +1,51 @@
+import type { Algorithm } from './algorithms.ts'
+import { type CompactJws, isVerifiedBy } from './compact-jws.ts'
+import { KeyRefused, TokenRefused } from './jose-refused.ts'
+import type { VerificationKey } from './keys.ts'
+
+/** The keys that may have signed a token. */
+export class KeySet {
+  readonly keys: readonly VerificationKey[]
+  readonly #byId: ReadonlyMap<string, VerificationKey>
+
+  /** The same key twice counts once; two keys under one id are refused. */
+  constructor(keys: readonly VerificationKey[]) {
+    const byId = new Map<string, VerificationKey>()
+    for (const key of keys) {
+      const known = byId.get(key.kid)
+      if (known && !known.key.equals(key.key))
+        throw new KeyRefused('two different keys have the same key id')
+      byId.set(key.kid, key)
+    }
+    this.#byId = byId
+    this.keys = [...byId.values()]
+  }
+
+  /** The algorithms of the keys, each once, sorted. */
+  get algorithms(): Algorithm[] {
+    return [...new Set(this.keys.map(({ alg }) => alg))].sort()
+  }
+
+  has(kid: string): boolean {
+    return this.#byId.has(kid)
+  }
+
+  /** The key that signed the token; a token that names none is tried with all. Throws TokenRefused. */
+  verify(jws: CompactJws): VerificationKey {
+    const candidates = this.#candidates(jws.header.kid)
+    if (candidates.length === 0)
+      throw new TokenRefused('unknown-key', 'the token was signed with a key that is not known')
+    const usable = candidates.filter(({ alg }) => alg === jws.header.alg)
+    if (usable.length === 0)
+      throw new TokenRefused('bad-algorithm', "the token's algorithm is not the one of its key")
+    const signer = usable.find((key) => isVerifiedBy(jws, key))
+    if (!signer) throw new TokenRefused('bad-signature', "the token's signature is wrong")
+    return signer
+  }
+
+  #candidates(kid: string | undefined): readonly VerificationKey[] {
+    if (kid === undefined) return this.keys
+    const key = this.#byId.get(kid)
+    return key ? [key] : []
+  }
+}

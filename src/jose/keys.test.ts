@@ -1,0 +1,107 @@
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { privateKeyFor } from './jose.suite.ts'
+import { KeyRefused } from './jose-refused.ts'
+import { publicKeysFromPem, signingKeyFromPem, verificationKey } from './keys.ts'
+
+const pem = (key: KeyObject, type: 'pkcs1' | 'pkcs8' | 'sec1' | 'spki'): string =>
+  key.export({ type, format: 'pem' } as never).toString()
+
+test('the id is the one that Kubernetes computes', () => {
+  const key = createPublicKey({
+    format: 'jwk',
+    key: {
+      kty: 'EC',
+      crv: 'P-256',
+      x: 'H6cuzP8XuD5wal6wf9M6xDljTOPLX2i8uIp_C_ASqiI',
+      y: 'BlHnikLV9PyEd6gl8k4T_3Wwoh6xd79XLoQTh2PAi1Y',
+    },
+  })
+  expect(verificationKey(key).kid).toBe('SoABiieYuNx4UdqYvZRVeuC6SihxgLrhLy9peHMHpTc')
+})
+
+test('a compressed curve point has the id of the point', () => {
+  const key = createPublicKey(privateKeyFor('ES256'))
+  const point = key.export({ format: 'jwk' })
+  const x = Buffer.from(point.x ?? '', 'base64url')
+  const isOdd = (Buffer.from(point.y ?? '', 'base64url').at(-1) ?? 0) % 2 === 1
+  const prefix = Buffer.from('3039301306072a8648ce3d020106082a8648ce3d030107032200', 'hex')
+  const der = Buffer.concat([prefix, Buffer.from([isOdd ? 3 : 2]), x])
+  const compressed = createPublicKey({ key: der, format: 'der', type: 'spki' })
+  expect(verificationKey(compressed).kid).toBe(verificationKey(key).kid)
+})
+
+describe('a key has one algorithm', () => {
+  test.each(['RS256', 'ES256', 'ES384', 'ES512'] as const)('%s', (alg) => {
+    const key = verificationKey(privateKeyFor(alg))
+    expect([key.alg, key.key.type]).toEqual([alg, 'public'])
+  })
+})
+
+describe('is refused', () => {
+  test.each([
+    ['RSA of 1024 bits', generateKeyPairSync('rsa', { modulusLength: 1024 }), /too short/],
+    ['RSA-PSS', generateKeyPairSync('rsa-pss', { modulusLength: 2048 }), /rsa-pss/],
+    ['secp256k1', generateKeyPairSync('ec', { namedCurve: 'secp256k1' }), /secp256k1/],
+    ['Ed25519', generateKeyPairSync('ed25519'), /ed25519/],
+  ])('%s', (_name, { privateKey }, message) => {
+    expect(() => verificationKey(privateKey)).toThrow(message)
+    expect(() => verificationKey(privateKey)).toThrow(KeyRefused)
+  })
+})
+
+describe('PEM files', () => {
+  const rsa = privateKeyFor('RS256')
+  const ec = privateKeyFor('ES256')
+  const idOf = (key: KeyObject): string => verificationKey(key).kid
+
+  test.each([
+    ['PKCS#1', pem(rsa, 'pkcs1'), idOf(rsa)],
+    ['PKCS#8 of RSA', pem(rsa, 'pkcs8'), idOf(rsa)],
+    ['PKCS#8 of EC', pem(ec, 'pkcs8'), idOf(ec)],
+    ['SEC1', pem(ec, 'sec1'), idOf(ec)],
+  ])('a private key in %s signs, and its public half verifies', (_name, text, kid) => {
+    expect(signingKeyFromPem(text, 'the file').kid).toBe(kid)
+    const [key] = publicKeysFromPem(text, 'the file')
+    expect([key?.kid, key?.key.type]).toEqual([kid, 'public'])
+  })
+
+  test.each([
+    ['SPKI', pem(createPublicKey(rsa), 'spki'), idOf(rsa)],
+    ['PKCS#1', pem(createPublicKey(rsa), 'pkcs1'), idOf(rsa)],
+  ])('a public key in %s verifies', (_name, text, kid) => {
+    expect(publicKeysFromPem(text, 'the file').map((key) => key.kid)).toEqual([kid])
+  })
+
+  test('a file has many keys, and blocks of other kinds are passed over', () => {
+    const parameters =
+      '-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n'
+    const text = `words\n${parameters}${pem(ec, 'sec1')}${pem(rsa, 'pkcs1')}`
+    expect(publicKeysFromPem(text, 'the file').map((key) => key.kid)).toEqual([idOf(ec), idOf(rsa)])
+  })
+
+  const encrypted = createPrivateKey(pem(rsa, 'pkcs8')).export({
+    type: 'pkcs8',
+    format: 'pem',
+    cipher: 'aes-256-cbc',
+    passphrase: 'x',
+  })
+
+  test.each([
+    ['no block', 'nothing here', /keys\.pem has no key/],
+    [
+      'a broken block',
+      '-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----',
+      /PUBLIC KEY that cannot be read/,
+    ],
+    ['a passphrase', String(encrypted), /passphrase/],
+  ])('a file with %s is refused by name', (_name, text, message) => {
+    expect(() => publicKeysFromPem(text, 'keys.pem')).toThrow(message)
+  })
+
+  test('a file with public keys only cannot sign', () => {
+    expect(() => signingKeyFromPem(pem(createPublicKey(rsa), 'spki'), 'keys.pem')).toThrow(
+      /keys\.pem has no private key/,
+    )
+  })
+})
