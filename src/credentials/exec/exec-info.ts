@@ -1,0 +1,75 @@
+import { isRecord } from '../../core/index.ts'
+import type { Refusal } from '../credential.ts'
+import { v1alpha1 } from './exec-versions.ts'
+import type { ExecClusterInfo, PluginRun } from './plugin-run.ts'
+
+/** What the plugin finds in `KUBERNETES_EXEC_INFO`, byte for byte as kubectl writes it. */
+export function renderExecInfo(
+  { exec, cluster, refusal }: PluginRun,
+  interactive: boolean,
+  dialect: 'shipped' | 'seed' = 'shipped',
+): string {
+  const { apiVersion } = exec
+  if (apiVersion !== v1alpha1) {
+    const told = exec.provideClusterInfo && cluster ? { cluster: clusterFields(cluster) } : {}
+    return goJson({ kind: 'ExecCredential', apiVersion, spec: { ...told, interactive } })
+  }
+  // The first version alone tells why the plugin is called, and leaves out what is empty.
+  const info = {
+    ...(refusal && { response: responseFields(refusal, dialect) }),
+    ...(interactive && { interactive }),
+  }
+  return goJson(
+    dialect === 'seed'
+      ? { kind: 'ExecInfo', apiVersion, ...info }
+      : { kind: 'ExecCredential', apiVersion, spec: info },
+  )
+}
+
+function clusterFields(cluster: ExecClusterInfo): Record<string, unknown> {
+  const { tlsServerName, certificateAuthorityData, proxyUrl, config } = cluster
+  return {
+    server: cluster.server,
+    ...(tlsServerName && { 'tls-server-name': tlsServerName }),
+    ...(cluster.insecureSkipTlsVerify && { 'insecure-skip-tls-verify': true }),
+    ...(certificateAuthorityData && {
+      'certificate-authority-data': Buffer.from(certificateAuthorityData).toString('base64'),
+    }),
+    ...(proxyUrl && { 'proxy-url': proxyUrl }),
+    ...(cluster.disableCompression && { 'disable-compression': true }),
+    ...(config !== undefined && { config: sorted(config) }),
+  }
+}
+
+function responseFields(
+  { status, headers }: Refusal,
+  dialect: 'shipped' | 'seed',
+): Record<string, unknown> {
+  const named = Object.entries(headers).map(([name, values]) => [headerName(name, dialect), values])
+  return {
+    ...(named.length > 0 && { header: Object.fromEntries(named) as unknown }),
+    ...(status !== 0 && { code: status }),
+  }
+}
+
+function headerName(name: string, dialect: 'shipped' | 'seed'): string {
+  // The proposal's own sample writes this one so; Go makes it Www-Authenticate.
+  if (dialect === 'seed' && name === 'www-authenticate') return 'WWW-Authenticate'
+  return name.replaceAll(/(^|-)[a-z]/g, (start) => start.toUpperCase())
+}
+
+/** Go has read the extension through a map, whose keys it writes in order. */
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted)
+  if (!isRecord(value)) return value
+  const names = Object.keys(value).toSorted()
+  return Object.fromEntries(names.map((name) => [name, sorted(value[name])]))
+}
+
+const escapedByGo = /[<>&\u2028\u2029]/g
+
+function goJson(value: object): string {
+  const escape = (character: string): string =>
+    `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+  return `${JSON.stringify(value).replace(escapedByGo, escape)}\n`
+}
