@@ -2,6 +2,13 @@ export { execClusterInfo } from './cluster-info.ts'
 export { inspectPlugin, type PluginPlan } from './inspect-plugin.ts'
 export { certificateNotAfter } from './key-pair.ts'
 export { nodePluginHost } from './node-plugin-host.ts'
-export { type AllowlistEntry, type PluginPolicy, readPluginPolicy } from './plugin-policy.ts'
-export type { ExecClusterInfo, PluginHost, PluginRun, Runnable } from './plugin-run.ts'
+export { readPluginPolicy } from './plugin-policy.ts'
+export type {
+  AllowlistEntry,
+  ExecClusterInfo,
+  PluginHost,
+  PluginPolicy,
+  PluginRun,
+  Runnable,
+} from './plugin-run.ts'
 export { runPlugin } from './run-plugin.ts'

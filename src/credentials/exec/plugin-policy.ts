@@ -1,20 +1,7 @@
 import { isRecord } from '../../core/index.ts'
 import { CredentialError } from '../credential-error.ts'
-import type { PluginHost } from './plugin-run.ts'
+import type { AllowlistEntry, PluginHost, PluginPolicy } from './plugin-run.ts'
 import { pathRules, resolveCommand } from './resolve-command.ts'
-
-/** One command that may run. */
-export interface AllowlistEntry {
-  /** An absolute path, or a bare name for whatever PATH has under it. */
-  readonly command: string
-}
-
-/** Which plugins may run at all. */
-export interface PluginPolicy {
-  readonly policy: 'AllowAll' | 'DenyAll' | 'Allowlist'
-  /** With Allowlist only, and then never empty. */
-  readonly allowlist?: readonly AllowlistEntry[]
-}
 
 /** Reads the policy fields of a kuberc Preference; undefined if it has none. Anything doubtful is an error. */
 export function readPluginPolicy(preference: unknown): PluginPolicy | undefined {

@@ -2,7 +2,6 @@ import type { Writable } from 'node:stream'
 import type { Clock } from '../../core/index.ts'
 import type { ExecConfig } from '../../kubeconfig/index.ts'
 import type { Refusal } from '../credential.ts'
-import type { PluginPolicy } from './plugin-policy.ts'
 
 /** What a plugin may be told about the cluster that the credential is for. */
 export interface ExecClusterInfo {
@@ -24,6 +23,19 @@ export interface PluginRun {
   readonly cluster?: ExecClusterInfo
   /** The answer that made this run necessary, if one did. */
   readonly refusal?: Refusal
+}
+
+/** One command that may run. */
+export interface AllowlistEntry {
+  /** An absolute path, or a bare name for whatever PATH has under it. */
+  readonly command: string
+}
+
+/** Which plugins may run at all. */
+export interface PluginPolicy {
+  readonly policy: 'AllowAll' | 'DenyAll' | 'Allowlist'
+  /** With Allowlist only, and then never empty. */
+  readonly allowlist?: readonly AllowlistEntry[]
 }
 
 /** What a file is to somebody who wants to run it. */
