@@ -1,3 +1,4 @@
+export * from './in-cluster.ts'
 export * from './kubeconfig.ts'
 export * from './kubeconfig-invalid.ts'
 export * from './load-kubeconfig.ts'

@@ -4,6 +4,7 @@ import type { Kubeconfig } from './kubeconfig.ts'
 import { KubeconfigInvalid } from './kubeconfig-invalid.ts'
 import { mergeKubeconfigs } from './merge-kubeconfigs.ts'
 import { parseKubeconfig } from './parse-kubeconfig.ts'
+import { type ResolvedContext, resolveContext } from './resolve-context.ts'
 import { withAbsolutePaths } from './with-absolute-paths.ts'
 
 /** Where a kubeconfig is looked for, as kubectl does it. */
@@ -23,6 +24,10 @@ export interface LoadedKubeconfig {
   readonly files: readonly string[]
   /** Files that were named but do not exist. */
   readonly missing: readonly string[]
+  /** The file that each user's entry came from. */
+  readonly userFiles: ReadonlyMap<string, string>
+  /** For the user's eyes: what was not an error but may be a mistake. */
+  readonly warnings: readonly string[]
 }
 
 /** Loads and merges kubeconfig files; nothing at all is an empty one. */
@@ -32,12 +37,42 @@ export async function loadKubeconfig(sources: KubeconfigSources): Promise<Loaded
   const present = texts.filter((file) => file.text !== undefined)
   const missing = texts.filter((file) => file.text === undefined).map(({ path }) => path)
   if (sources.explicitPath && missing.length > 0) throw absent(sources.explicitPath)
+  const configs = await parseAll(present)
   return {
-    config: mergeKubeconfigs(await parseAll(present)),
+    config: mergeKubeconfigs(configs),
     files: present.map(({ path }) => path),
     missing,
+    userFiles: userFilesOf(present, configs),
+    warnings: sources.kubeconfig && present.length === 0 ? [noneThere(missing)] : [],
   }
 }
+
+/** Loads the kubeconfig and finds one of its contexts, the current one if none is named. */
+export async function loadContext(
+  sources: KubeconfigSources,
+  name?: string,
+): Promise<ResolvedContext & Pick<LoadedKubeconfig, 'warnings'>> {
+  const { config, userFiles, warnings } = await loadKubeconfig(sources)
+  const context = resolveContext(config, name)
+  const userFile = userFiles.get(context.userName)
+  return { ...context, ...(userFile !== undefined && { userFile }), warnings }
+}
+
+function userFilesOf(
+  files: readonly KubeconfigFile[],
+  configs: readonly Kubeconfig[],
+): ReadonlyMap<string, string> {
+  const found = new Map<string, string>()
+  for (const [index, { path }] of files.entries()) {
+    for (const name of configs[index]?.users.keys() ?? []) {
+      if (!found.has(name)) found.set(name, path)
+    }
+  }
+  return found
+}
+
+const noneThere = (missing: readonly string[]): string =>
+  `no file that KUBECONFIG names exists: ${missing.join(', ')}`
 
 interface KubeconfigFile {
   readonly path: string

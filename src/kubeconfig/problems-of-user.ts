@@ -4,8 +4,10 @@ import type { ExecConfig, Impersonation, KubeconfigUser } from './kubeconfig.ts'
 export function problemsOfUser(name: string, user: KubeconfigUser): string[] {
   const problems = [
     ...problemsOfCertificate(user),
-    ...(user.token && user.username !== undefined
-      ? ['token and username are both set: only one way to authenticate is allowed']
+    ...(user.token && (user.username !== undefined || user.password)
+      ? [
+          `token and ${user.username === undefined ? 'password' : 'username'} are both set: only one way to authenticate is allowed`,
+        ]
       : []),
     ...(user.exec && user.authProvider ? ['exec and auth-provider are both set: keep one'] : []),
     ...(user.exec ? problemsOfExec(user.exec) : []),

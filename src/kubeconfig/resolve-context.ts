@@ -11,6 +11,8 @@ export interface ResolvedContext {
   /** Empty for a context that names nobody. */
   readonly userName: string
   readonly user: KubeconfigUser
+  /** The file that has the user's entry, if it is known; new tokens are written there. */
+  readonly userFile?: string
   readonly namespace: string
 }
 

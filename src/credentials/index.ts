@@ -1,0 +1,6 @@
+export type * from './cluster-request.ts'
+export type * from './credential.ts'
+export * from './credential-error.ts'
+export * from './exec/index.ts'
+export * from './provider/index.ts'
+export * from './sources/index.ts'

@@ -1,0 +1,3 @@
+export * from './built-in-providers.ts'
+export type * from './transport-config.ts'
+export * from './transport-draft.ts'

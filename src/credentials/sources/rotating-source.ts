@@ -1,0 +1,203 @@
+import type { Clock } from '../../core/index.ts'
+import type { Credential, CredentialSource, Refusal } from '../credential.ts'
+import type { CredentialObserver } from './credential-observer.ts'
+import { RetryGate } from './retry-gate.ts'
+import { type RotateListener, RotateListeners } from './rotate-listeners.ts'
+import { provesTheSame } from './same-credential.ts'
+import { backingOff, disposed } from './source-errors.ts'
+import { unlessAborted } from './unless-aborted.ts'
+import { certificateEnd, expiryOf, planValidity, type Validity } from './validity.ts'
+
+/** Times of the rotation that may be changed. */
+export interface RotationTimes {
+  /** How long before its end a credential counts as expired; 10 s unless given. */
+  readonly skewMs?: number
+  /** How long a fresh credential is used whatever it says; 5 s unless given. */
+  readonly minimumValidityMs?: number
+  /** How long before its end a successor is fetched at most; 60 s unless given, 0 for never. */
+  readonly refreshAheadMs?: number
+}
+
+/** Fetches a new credential; the refusal is there if the server's answer was the cause. */
+export type FetchCredential = (
+  refusal: Refusal | undefined,
+  signal: AbortSignal,
+) => Promise<Credential>
+
+/** What a rotating source is made of. */
+export interface RotationParts {
+  readonly fetch: FetchCredential
+  readonly clock: Clock
+  readonly observer: CredentialObserver
+  readonly times?: RotationTimes
+  /** From 0 to 1. */
+  readonly random?: () => number
+}
+
+interface Held extends Validity {
+  readonly credential: Credential
+  readonly fetchedAt: number
+}
+
+const pauses = { firstMs: 1_000, longestMs: 30_000 }
+
+/**
+ * Holds a credential until it expires and fetches its successor in time: one fetch at a time, whoever waits. Nothing
+ * is fetched without a caller, so that nobody who went away is asked for a password.
+ */
+export class RotatingSource implements CredentialSource {
+  readonly #parts: RotationParts
+  readonly #failures = new RetryGate(pauses)
+  readonly #refusals = new RetryGate(pauses)
+  readonly #listeners = new RotateListeners()
+  readonly #end = new AbortController()
+  #held: Held | undefined
+  #fetching: Promise<Credential> | undefined
+  #failure: unknown
+
+  constructor(parts: RotationParts) {
+    this.#parts = parts
+  }
+
+  async current(signal?: AbortSignal): Promise<Credential> {
+    this.#check(signal)
+    const held = this.#usable()
+    if (!held) return unlessAborted(this.#fetchOrFail(), signal)
+    if (this.#parts.clock.now() >= held.refreshAt && this.#mayFetch()) {
+      this.#fetch(undefined).catch(() => {}) // told to the observer; this one is still good
+    }
+    return held.credential
+  }
+
+  async renew(
+    used: Credential,
+    refusal: Refusal,
+    signal?: AbortSignal,
+  ): Promise<Credential | undefined> {
+    this.#check(signal)
+    const held = this.#usable()
+    if (held && !provesTheSame(held.credential, used)) return held.credential
+    const next = this.#fetching ?? this.#fetchRefused(refusal)
+    const renewed = await unlessAborted(
+      // Why it failed is told to the observer; to the caller the server's refusal is the answer.
+      next.catch(() => undefined),
+      signal,
+    )
+    return renewed && !provesTheSame(renewed, used) ? renewed : undefined
+  }
+
+  onRotate(listener: RotateListener): () => void {
+    return this.#listeners.add(listener)
+  }
+
+  /** Gives up the credential and forgets all failures, as after a new login; who uses it is told of its successor. */
+  clear(): void {
+    if (this.#held) this.#held = { ...this.#held, usableUntil: Number.NEGATIVE_INFINITY }
+    this.#failure = undefined
+    this.#failures.reset()
+    this.#refusals.reset()
+  }
+
+  dispose(): void {
+    this.#held = undefined
+    this.#listeners.clear()
+    this.#end.abort(disposed())
+  }
+
+  #check(signal: AbortSignal | undefined): void {
+    signal?.throwIfAborted()
+    if (this.#end.signal.aborted) throw disposed()
+  }
+
+  #usable(): Held | undefined {
+    const held = this.#held
+    return held && this.#parts.clock.now() < held.usableUntil ? held : undefined
+  }
+
+  #mayFetch(): boolean {
+    return !this.#fetching && this.#failures.isOpen(this.#parts.clock.monotonic())
+  }
+
+  #fetchOrFail(): Promise<Credential> {
+    if (this.#fetching || this.#mayFetch()) return this.#fetch(undefined)
+    return Promise.reject(backingOff(this.#failure))
+  }
+
+  async #fetchRefused(refusal: Refusal): Promise<Credential | undefined> {
+    const now = this.#parts.clock.monotonic()
+    if (!this.#refusals.isOpen(now) || !this.#mayFetch()) return undefined
+    this.#refusals.close(now)
+    return this.#fetch(refusal)
+  }
+
+  #fetch(refusal: Refusal | undefined): Promise<Credential> {
+    this.#fetching ??= this.#run(refusal).finally(() => {
+      this.#fetching = undefined
+    })
+    return this.#fetching
+  }
+
+  async #run(refusal: Refusal | undefined): Promise<Credential> {
+    const { clock, fetch } = this.#parts
+    try {
+      const credential = await fetch(refusal, this.#end.signal)
+      this.#end.signal.throwIfAborted()
+      this.#failures.reset()
+      return this.#hold(credential)
+    } catch (error) {
+      this.#failure = error
+      this.#failures.close(clock.monotonic())
+      this.#notifyFailure(error)
+      throw error
+    }
+  }
+
+  #hold(credential: Credential): Credential {
+    const { clock, observer, random = Math.random } = this.#parts
+    const {
+      skewMs = 10_000,
+      minimumValidityMs = 5_000,
+      refreshAheadMs = 60_000,
+    } = this.#parts.times ?? {}
+    const fetchedAt = clock.now()
+    const before = this.#held
+    const validity = planValidity(credential, fetchedAt, {
+      skewMs,
+      minimumMs: minimumValidityMs,
+      aheadMs: refreshAheadMs,
+      jitter: random(),
+    })
+    this.#held = { credential, fetchedAt, ...validity }
+    observer.notify({ type: 'fetched', ...endsOf(credential) })
+    if (before) this.#rotate(before, this.#held)
+    return credential
+  }
+
+  #rotate(before: Held, now: Held): void {
+    if (provesTheSame(before.credential, now.credential)) return
+    const expiresAt = expiryOf(now.credential)
+    this.#parts.observer.notify({
+      type: 'rotate',
+      ageMs: now.fetchedAt - before.fetchedAt,
+      certificateChanged:
+        before.credential.clientCertificate?.certPem !== now.credential.clientCertificate?.certPem,
+      ...(expiresAt !== undefined && { expiresAt }),
+    })
+    this.#listeners.call(now.credential, before.credential)
+  }
+
+  #notifyFailure(error: unknown): void {
+    const held = this.#usable()
+    const usableForMs = held ? held.usableUntil - this.#parts.clock.now() : 0
+    this.#parts.observer.notify({ type: 'refresh-failed', error, usableForMs })
+  }
+}
+
+function endsOf(credential: Credential): { expiresAt?: number; certificateEndsAt?: number } {
+  const expiresAt = expiryOf(credential)
+  const certificateEndsAt = certificateEnd(credential)
+  return {
+    ...(expiresAt !== undefined && { expiresAt }),
+    ...(certificateEndsAt !== undefined && { certificateEndsAt }),
+  }
+}

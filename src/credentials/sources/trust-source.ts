@@ -1,0 +1,39 @@
+import type { Clock } from '../../core/index.ts'
+import type { Cluster } from '../../kubeconfig/index.ts'
+import { CredentialError } from '../credential-error.ts'
+import type { TrustSource } from '../provider/transport-config.ts'
+import { PolledValue } from './polled-value.ts'
+import { readCredentialFile } from './read-credential-file.ts'
+
+const periodMs = 10_000
+
+/** The authorities of a cluster, from its file if it has one; nothing if it names none. */
+export function trustSourceFor(cluster: Cluster, clock: Clock): TrustSource | undefined {
+  const { certificateAuthorityData: pem, certificateAuthority: path } = cluster
+  if (pem !== undefined) return staticTrust(pem)
+  return path === undefined ? undefined : fileTrust(path, clock)
+}
+
+/** Authorities that never change. */
+export function staticTrust(pem: string): TrustSource {
+  return { current: async () => pem, onChange: () => () => {}, dispose: () => {} }
+}
+
+/** Authorities in a file, which is read again when it is replaced; one that holds none is not believed. */
+export function fileTrust(path: string, clock: Clock): TrustSource {
+  const read = async (): Promise<string> => {
+    const pem = await readCredentialFile(path)
+    if (pem.includes('-----BEGIN CERTIFICATE-----')) return pem
+    throw new CredentialError('FILE', `${path} holds no certificate`, {
+      hint: 'certificate-authority must name a PEM file',
+    })
+  }
+  const same = (a: string, b: string): boolean => a === b
+  // What cannot be read now is no reason to break connections: the authorities before are still believed.
+  const value = new PolledValue({ read, same, periodMs, clock, onFailure: () => {} })
+  return {
+    current: () => value.current(),
+    onChange: (listener) => value.onChange(() => listener()),
+    dispose: () => value.dispose(),
+  }
+}
