@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream'
-import { firstServiceAddress, problemOfServiceRange, type ResourceHandler } from '../api/index.ts'
-import { type Revocations, type TokenAuthenticator, withBaseGroup } from '../authn/index.ts'
+import { firstServiceAddress, problemOfServiceRange } from '../api/index.ts'
+import { type Revocations, withBaseGroup } from '../authn/index.ts'
 import {
   type Clock,
   type ClusterView,
@@ -9,25 +9,33 @@ import {
   neverFails,
   WrongUsage,
 } from '../core/index.ts'
+import { MetricsRegistry } from '../core/metrics/index.ts'
 import { checkPeriodically, type Pki } from '../pki/index.ts'
 import { ensureAdminKubeconfig } from './composition/admin-kubeconfig.ts'
 import { Closers } from './composition/closers.ts'
 import { runControllers } from './composition/controllers.ts'
-import { type Gate, openGate } from './composition/gate.ts'
-import { openIdentity } from './composition/identity.ts'
+import { type OpenFeatures, openFeatures } from './composition/features.ts'
+import { bodyReader, type Gate, openGate } from './composition/gate.ts'
+import { type Identity, openIdentity } from './composition/identity.ts'
 import { type LocalCluster, openCluster } from './composition/open-cluster.ts'
 import { preparePolicy, watchRevocations } from './composition/policy.ts'
 import { advertiseAddress, urlOf } from './composition/serving-names.ts'
-import { openClientCa, openServing, openState, type ServerProcess } from './composition/state.ts'
+import {
+  openClientCa,
+  openServing,
+  openState,
+  type ServerProcess,
+  type ServerState,
+} from './composition/state.ts'
 import {
   type ApiLocation,
   ensureApiService,
   ensureNamespaces,
 } from './composition/system-objects.ts'
+import type { Feature, ServerLocation } from './feature.ts'
 import type { ProcessStats } from './metrics/server-metrics.ts'
 import { problemsOfServerOptions, type ServerOptions } from './options/index.ts'
 import type { VersionInfo } from './paths/plain-documents.ts'
-import type { PathRoute } from './paths/routes.ts'
 
 /** What an API server is made of. */
 export interface ApiServerParts {
@@ -37,10 +45,8 @@ export interface ApiServerParts {
   readonly clock: Clock
   readonly log: Logger
   readonly process: ServerProcess & { readonly stats: ProcessStats; readonly stdout: Writable }
-  /** What the features add. */
-  readonly tokens?: readonly TokenAuthenticator[]
-  readonly routes?: readonly PathRoute[]
-  readonly extensions?: ReadonlyMap<string, ResourceHandler>
+  /** Opened in this order. */
+  readonly features?: readonly Feature[]
 }
 
 /** A server that answers requests. */
@@ -63,6 +69,7 @@ export class ApiServer implements Component {
   readonly #closers: Closers
   readonly #ending = new AbortController()
   #serving: Serving | undefined
+  #port: number | undefined
 
   constructor(parts: ApiServerParts) {
     const problems = [
@@ -82,42 +89,62 @@ export class ApiServer implements Component {
 
   async start(): Promise<void> {
     const { options, clock, log } = this.#parts
+    const { signal } = this.#ending
     const state = await openState(this.#parts.dataDirectory, this.#parts, this.#closers)
-    const { pki, store, directory } = state
-    const identity = await openIdentity({
-      options,
-      clientCa: await openClientCa(options, pki, { log, signal: this.#ending.signal }),
-      tokens: this.#parts.tokens ?? [],
-      clock,
-      log,
-      signal: this.#ending.signal,
-    })
+    const { pki, directory } = state
+    // Filled below: tokens of features are known only once the cluster is open.
+    const known: { identity?: Identity; revocations?: Revocations } = {}
     const [serviceCidr = '', ...moreCidrs] = options.serviceClusterIpRange
-    let revocations: Revocations | undefined
     const cluster = openCluster({
-      store,
+      store: state.store,
       clock,
       log,
       serviceCidrs: [serviceCidr, ...moreCidrs],
-      authenticateToken: async (token, _audiences, signal) => {
-        const found = await identity.bearer.authenticateToken(token, signal)
+      authenticateToken: async (token, _audiences, aborted) => {
+        const found = await known.identity?.bearer.authenticateToken(token, aborted)
         if (!found) return undefined
         // Whoever is refused here must not be vouched for to others.
-        revocations?.check(found)
+        known.revocations?.check(found)
         return withBaseGroup(found)
       },
     })
-    await ensureNamespaces(cluster.view, this.#ending.signal)
-    await preparePolicy(cluster, { log, signal: this.#ending.signal }, this.#closers)
-    revocations = await watchRevocations(cluster.view, { clock, log }, this.#closers)
+    await ensureNamespaces(cluster.view, signal)
+    await preparePolicy(cluster, { log, signal }, this.#closers)
+    const revocations = await watchRevocations(cluster.view, { clock, log }, this.#closers)
+    const registry = new MetricsRegistry()
+    const features = await this.#openFeatures(cluster, state, registry)
+    const identity = await openIdentity({
+      options,
+      clientCa: await openClientCa(options, pki, { log, signal }),
+      tokens: features.tokens,
+      clock,
+      log,
+      signal,
+    })
+    Object.assign(known, { identity, revocations })
     const serviceAddress = firstServiceAddress(serviceCidr)
     const certificate = await openServing(options, pki, serviceAddress, { clock, log })
     this.#closers.add('serving certificate', () => certificate.close())
     const gate = await openGate(
-      { ...this.#parts, directory, identity, cluster, revocations, certificate },
+      {
+        ...this.#parts,
+        directory,
+        identity,
+        cluster,
+        revocations,
+        certificate,
+        features,
+        registry,
+      },
       this.#closers,
     )
-    await this.#announce(cluster, gate, { pki, serviceAddress, path: directory.adminKubeconfig })
+    this.#port = gate.port
+    await this.#announce(cluster, gate, {
+      pki,
+      serviceAddress,
+      path: directory.adminKubeconfig,
+      features,
+    })
   }
 
   async stop(deadline: AbortSignal): Promise<void> {
@@ -125,14 +152,50 @@ export class ApiServer implements Component {
     await this.#closers.closeAll(deadline)
   }
 
+  async #openFeatures(
+    cluster: LocalCluster,
+    { directory, pki }: ServerState,
+    metrics: MetricsRegistry,
+  ): Promise<OpenFeatures> {
+    const { options, clock, log } = this.#parts
+    const features = await openFeatures(this.#parts.features ?? [], {
+      options,
+      directory,
+      pki,
+      view: cluster.view,
+      authorizer: cluster.authorizer,
+      metrics,
+      clock,
+      log,
+      readBody: bodyReader(options),
+      location: () => this.#location(),
+      signal: this.#ending.signal,
+      onClose: (name, close) => this.#closers.add(name, close),
+    })
+    cluster.addAdmissions(features.admissions)
+    return features
+  }
+
+  #location(): ServerLocation {
+    const port = this.#port
+    if (port === undefined) throw new Error('the port is not open yet')
+    const host = this.#parts.options.externalHostname ?? advertiseAddress(this.#parts.options)
+    return { host, port, url: urlOf(host, port) }
+  }
+
   /** Tells the cluster and the administrator where the server is, and starts the controllers. */
   async #announce(
     { view }: LocalCluster,
     gate: Gate,
-    facts: { readonly pki: Pki; readonly serviceAddress: string; readonly path: string },
+    facts: {
+      readonly pki: Pki
+      readonly serviceAddress: string
+      readonly path: string
+      readonly features: OpenFeatures
+    },
   ): Promise<void> {
     const { options, clock, log } = this.#parts
-    const { pki, serviceAddress, path } = facts
+    const { pki, serviceAddress, path, features } = facts
     const { port } = gate
     const location = { serviceAddress, advertiseAddress: advertiseAddress(options), port }
     await this.#keepApiService(view, location)
@@ -146,6 +209,7 @@ export class ApiServer implements Component {
         log,
         rootCaPem: () => pki.clusterCa.bundlePem,
         eventTtlMs: options.eventTtl,
+        more: features.controllers,
       },
       controllers.signal,
     )

@@ -10,7 +10,7 @@ import { createLogger } from '../../src/cli/stderr-logger.ts'
 import { type Clock, systemClock } from '../../src/core/index.ts'
 import { parseKubeconfig } from '../../src/kubeconfig/index.ts'
 import { privateKeyPem } from '../../src/pki/index.ts'
-import { ApiServer, type Serving, serverOptions } from '../../src/server/index.ts'
+import { ApiServer, type Feature, type Serving, serverOptions } from '../../src/server/index.ts'
 import { type Credential, HttpsCaller } from './https-caller.ts'
 
 /** The machine's clock, which a test can make jump. */
@@ -39,6 +39,8 @@ export interface InProcessOptions {
   readonly clock?: Clock
   /** From which level on to log; `debug` unless given. */
   readonly logLevel?: 'info' | 'debug'
+  /** Parts that live in the server; none unless given. */
+  readonly features?: readonly Feature[]
   /** Runs as if it were this user. */
   readonly userId?: number
 }
@@ -170,6 +172,7 @@ export async function startInProcess(options: InProcessOptions = {}): Promise<In
     version: await kubernetesVersion(),
     clock,
     log,
+    ...(options.features && { features: options.features }),
     process: {
       ...serverProcess(),
       stdout: new PassThrough().resume(),

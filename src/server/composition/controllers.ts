@@ -23,10 +23,12 @@ export interface ControllerParts {
   readonly log: Logger
   readonly rootCaPem: () => string
   readonly eventTtlMs: number
+  /** Those of the features. */
+  readonly more: readonly Controller[]
 }
 
 function controllersOf(parts: ControllerParts): Controller[] {
-  const { view, clock, rootCaPem, eventTtlMs } = parts
+  const { view, clock, rootCaPem, eventTtlMs, more } = parts
   const kinds = kindDefinitions.map(({ kind }) => kind)
   return [
     createNamespaceController({ view, clock, kinds }),
@@ -35,6 +37,7 @@ function controllersOf(parts: ControllerParts): Controller[] {
     createEndpointsController(view),
     createGarbageCollector({ view, kinds }),
     createEventTtlController({ view, clock, ttlMs: eventTtlMs }),
+    ...more,
   ]
 }
 

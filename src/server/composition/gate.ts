@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http'
 import type { Writable } from 'node:stream'
-import { defaultWatchLimits, ResourceApi, type ResourceHandler } from '../../api/index.ts'
+import { defaultWatchLimits, ResourceApi } from '../../api/index.ts'
 import { impersonation, type Revocations, scopeDecision } from '../../authn/index.ts'
 import { denial } from '../../authz/index.ts'
 import { type Clock, type Logger, pause } from '../../core/index.ts'
-import { MetricsRegistry } from '../../core/metrics/index.ts'
+import type { MetricsRegistry } from '../../core/metrics/index.ts'
 import { createTlsServer, defaultServerLimits, readBody, type TlsServer } from '../../http/index.ts'
 import type { ServingCertificate } from '../../pki/index.ts'
 import { openAuditLog } from '../audit/audit-log.ts'
@@ -23,11 +23,11 @@ import {
 import type { ServerOptions } from '../options/index.ts'
 import { createPaths, servedTest } from '../paths/path-routes.ts'
 import type { VersionInfo } from '../paths/plain-documents.ts'
-import type { PathRoute } from '../paths/routes.ts'
 import { createPipeline } from '../pipeline.ts'
 import type { PipelineParts, RouteHandler } from '../pipeline-parts.ts'
 import type { PipelineRunner } from '../pipeline-runner.ts'
 import type { Closers } from './closers.ts'
+import type { OpenFeatures } from './features.ts'
 import type { Identity } from './identity.ts'
 import { localBackend } from './local-backend.ts'
 import type { LocalCluster } from './open-cluster.ts'
@@ -45,8 +45,8 @@ export interface GateParts {
   readonly cluster: LocalCluster
   readonly revocations: Revocations
   readonly certificate: ServingCertificate
-  readonly routes?: readonly PathRoute[]
-  readonly extensions?: ReadonlyMap<string, ResourceHandler>
+  readonly features: OpenFeatures
+  readonly registry: MetricsRegistry
 }
 
 /** The open port and all checks behind it. */
@@ -74,17 +74,22 @@ async function openAudit(parts: GateParts): Promise<AuditSink> {
   })
 }
 
+/** Reads bodies within the limits of the options. */
+export function bodyReader(options: ServerOptions) {
+  return (request: IncomingMessage, signal: AbortSignal): Promise<Buffer> =>
+    readBody(request, {
+      maxBytes: options.maxRequestBodyBytes,
+      timeoutMs: options.requestTimeout,
+      signal,
+    })
+}
+
 function resourceApi(parts: GateParts): ResourceApi {
-  const { options, cluster, extensions = new Map<string, ResourceHandler>() } = parts
+  const { options, cluster, features } = parts
   return new ResourceApi({
     context: cluster.context,
     reviews: cluster.reviews,
-    readBody: (request: IncomingMessage, signal) =>
-      readBody(request, {
-        maxBytes: options.maxRequestBodyBytes,
-        timeoutMs: options.requestTimeout,
-        signal,
-      }),
+    readBody: bodyReader(options),
     requireAllowed: async (authentication, attributes, signal) => {
       const decision =
         scopeDecision(authentication, attributes) ??
@@ -93,7 +98,7 @@ function resourceApi(parts: GateParts): ResourceApi {
     },
     watchLimits: { ...defaultWatchLimits, minTimeoutMs: options.minRequestTimeout * 1000 },
     listCacheBytes,
-    extensions,
+    extensions: features.extensions,
   })
 }
 
@@ -159,8 +164,7 @@ function tlsServer(
 
 /** Puts limits, identity, rights, audit and routes together and opens the port. */
 export async function openGate(parts: GateParts, closers: Closers): Promise<Gate> {
-  const { options, clock, log, process } = parts
-  const registry = new MetricsRegistry()
+  const { options, clock, log, process, registry, features } = parts
   const fairness = new Fairness({
     ...defaultFairnessLimits,
     readOnly: options.maxRequestsInflight,
@@ -171,13 +175,13 @@ export async function openGate(parts: GateParts, closers: Closers): Promise<Gate
   const audit = new AuditRecorder({ sink: auditSink, clock })
   const metrics = new RequestMetrics(registry, {
     clock,
-    isServed: servedTest(parts.extensions?.keys()),
+    isServed: servedTest(features.extensions.keys()),
   })
   const draining = new AbortController()
   const readiness = { ready: false, draining: draining.signal }
   let port = options.securePort
   const address = () => hostAndPort(advertiseAddress(options), port)
-  const paths = createPaths({ ...parts, registry, readiness, address })
+  const paths = createPaths({ ...parts, ...features, readiness, address })
   const pipeline = createPipeline(pipelineParts(parts, { audit, fairness, metrics, paths }))
   const connections = new ConnectionGate({
     total: options.maxConnections,

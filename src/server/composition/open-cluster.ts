@@ -26,6 +26,8 @@ export interface LocalCluster {
   readonly rbac: RbacAuthorizer
   readonly authorizer: Authorizer
   readonly reviews: ReviewSources
+  /** Adds checks on writes, of features that need the open cluster themselves. */
+  addAdmissions(more: readonly Admission[]): void
 }
 
 /** What a local cluster is made of. */
@@ -58,5 +60,12 @@ export function openCluster(parts: LocalClusterParts): LocalCluster {
     certificateAdmission({ authorizer, readSubject: subjectOfRequest }),
     escalationAdmission({ authorizer, rbac, view }),
   )
-  return { context, view, rbac, authorizer, reviews }
+  return {
+    context,
+    view,
+    rbac,
+    authorizer,
+    reviews,
+    addAdmissions: (more) => admissions.push(...more),
+  }
 }

@@ -1,4 +1,9 @@
-import { ApiDocuments, kindDefinitions, reviewResources } from '../../api/index.ts'
+import {
+  ApiDocuments,
+  type ExtraSubresource,
+  kindDefinitions,
+  reviewResources,
+} from '../../api/index.ts'
 import { notServed } from '../../core/index.ts'
 import type { RouteHandler } from '../pipeline-parts.ts'
 import type { PathRoute } from './routes.ts'
@@ -7,11 +12,14 @@ const header = (value: string | readonly string[] | undefined): string | undefin
   typeof value === 'string' ? value : value?.join(',')
 
 /** API discovery and OpenAPI. */
-export function documentRoutes(server: {
-  readonly address: string
-  readonly version: string
-}): PathRoute[] {
-  const documents = new ApiDocuments({ kinds: kindDefinitions, reviews: reviewResources }, server)
+export function documentRoutes(
+  server: { readonly address: string; readonly version: string },
+  extras: readonly ExtraSubresource[],
+): PathRoute[] {
+  const documents = new ApiDocuments(
+    { kinds: kindDefinitions, reviews: reviewResources, extras },
+    server,
+  )
   const handle: RouteHandler = ({ request, info }, response) => {
     const { headers } = request
     const answer = documents.answer({

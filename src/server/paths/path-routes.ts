@@ -1,4 +1,4 @@
-import { kindDefinitions, reviewResources } from '../../api/index.ts'
+import { type ExtraSubresource, kindDefinitions, reviewResources } from '../../api/index.ts'
 import type { Kind, Logger, RequestInfo } from '../../core/index.ts'
 import type { MetricsRegistry } from '../../core/metrics/index.ts'
 import type { RouteHandler } from '../pipeline-parts.ts'
@@ -16,6 +16,8 @@ export interface PathParts {
   /** `host:port` that members of the cluster use. */
   readonly address: () => string
   readonly routes?: readonly PathRoute[]
+  /** Subresources beside those of the table of kinds. */
+  readonly extras?: readonly ExtraSubresource[]
 }
 
 const resourcePath = ({ group, version, resource }: Kind, subresource = ''): string =>
@@ -46,7 +48,7 @@ function startupCheck(readiness: PathParts['readiness']): HealthCheck {
 
 /** Everything that is no resource: discovery, health, metrics, version. */
 export function createPaths(parts: PathParts): RouteHandler {
-  const { version, registry, readiness, log, routes = [] } = parts
+  const { version, registry, readiness, log, routes = [], extras = [] } = parts
   const server = {
     version: version.gitVersion,
     // Known only once the port is open, and asked for only then.
@@ -55,7 +57,7 @@ export function createPaths(parts: PathParts): RouteHandler {
     },
   }
   return createPathRoutes([
-    ...documentRoutes(server),
+    ...documentRoutes(server, extras),
     ...healthRoutes({
       livez: [ping],
       readyz: [ping, startupCheck(readiness), shutdownCheck(readiness.draining)],

@@ -1,0 +1,30 @@
+import type { ExtraSubresource, ResourceHandler } from '../../api/index.ts'
+import type { Feature, FeatureContext, FeatureParts } from '../feature.ts'
+
+/** What all features together add to the server. */
+export interface OpenFeatures extends Required<Omit<FeatureParts, 'subresources'>> {
+  /** By `group/version/resource/subresource`. */
+  readonly extensions: ReadonlyMap<string, ResourceHandler>
+  readonly extras: readonly ExtraSubresource[]
+}
+
+/** Opens the features one after another. */
+export async function openFeatures(
+  features: readonly Feature[],
+  context: FeatureContext,
+): Promise<OpenFeatures> {
+  const opened: FeatureParts[] = []
+  for (const feature of features) opened.push(await feature(context))
+  const subresources = opened.flatMap((parts) => parts.subresources ?? [])
+  return {
+    tokens: opened.flatMap((parts) => parts.tokens ?? []),
+    routes: opened.flatMap((parts) => parts.routes ?? []),
+    admissions: opened.flatMap((parts) => parts.admissions ?? []),
+    controllers: opened.flatMap((parts) => parts.controllers ?? []),
+    extensions: new Map(subresources.map(({ entry, handle }) => [pathOf(entry), handle])),
+    extras: subresources.map(({ entry }) => entry),
+  }
+}
+
+const pathOf = ({ group, version, resource, name }: ExtraSubresource): string =>
+  `${group}/${version}/${resource}/${name}`

@@ -1,0 +1,57 @@
+import type { IncomingMessage } from 'node:http'
+import type { Controller, ExtraSubresource, ResourceHandler } from '../api/index.ts'
+import type { TokenAuthenticator } from '../authn/index.ts'
+import type { Admission, Authorizer, Clock, ClusterView, Logger } from '../core/index.ts'
+import type { MetricsRegistry } from '../core/metrics/index.ts'
+import type { Pki } from '../pki/index.ts'
+import type { DataDirectory } from './data-directory/index.ts'
+import type { ServerOptions } from './options/index.ts'
+import type { PathRoute } from './paths/routes.ts'
+
+/** What a feature builds on: the cluster is open, the port is not. */
+export interface FeatureContext {
+  readonly options: ServerOptions
+  readonly directory: DataDirectory
+  readonly pki: Pki
+  readonly view: ClusterView
+  readonly authorizer: Authorizer
+  readonly metrics: MetricsRegistry
+  readonly clock: Clock
+  readonly log: Logger
+  /** The body of a request, within the server's limits. */
+  readonly readBody: (request: IncomingMessage, signal: AbortSignal) => Promise<Buffer>
+  /** Where the outside reaches the server; known once the port is open. */
+  readonly location: () => ServerLocation
+  /** Aborts when the server ends. */
+  readonly signal: AbortSignal
+  /** What is to be closed at the end, the last one first. */
+  readonly onClose: (name: string, close: (deadline: AbortSignal) => void | Promise<void>) => void
+}
+
+/** Where a server is reached. */
+export interface ServerLocation {
+  /** Name or address. */
+  readonly host: string
+  readonly port: number
+  readonly url: string
+}
+
+/** What a feature adds to the server. */
+export interface FeatureParts {
+  /** Kinds of bearer tokens, asked after the token file. */
+  readonly tokens?: readonly TokenAuthenticator[]
+  readonly routes?: readonly PathRoute[]
+  readonly subresources?: readonly FeatureSubresource[]
+  readonly admissions?: readonly Admission[]
+  /** Run while the server serves. */
+  readonly controllers?: readonly Controller[]
+}
+
+/** A subresource with its handler, as API discovery shows it. */
+export interface FeatureSubresource {
+  readonly entry: ExtraSubresource
+  readonly handle: ResourceHandler
+}
+
+/** A part of the product that lives in the API server; opened in the order of one list. */
+export type Feature = (context: FeatureContext) => Promise<FeatureParts>

@@ -1,0 +1,95 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { badRequest } from '../../src/core/index.ts'
+import type { Feature } from '../../src/server/index.ts'
+import { type InProcessServer, startInProcess } from '../support/in-process-server.ts'
+
+const closed: string[] = []
+
+/** A feature that adds one thing of every sort. */
+const everything: Feature = async ({ view, location, onClose, readBody, signal }) => {
+  onClose('everything', () => void closed.push('everything'))
+  const namespaces = await view.list(
+    { group: '', version: 'v1', kind: 'Namespace', resource: 'namespaces', namespaced: false },
+    {},
+    signal,
+  )
+  return {
+    tokens: [
+      {
+        name: 'magic',
+        authenticateToken: (token) =>
+          token === 'magic'
+            ? { user: { username: 'merlin', groups: ['system:masters'] }, method: 'magic' }
+            : undefined,
+      },
+    ],
+    routes: [
+      {
+        path: '/where',
+        handle: (_request, response) => {
+          response.end(`${location().url} ${namespaces.items.length > 0}`)
+        },
+      },
+    ],
+    subresources: [
+      {
+        entry: {
+          group: '',
+          version: 'v1',
+          resource: 'configmaps',
+          name: 'shout',
+          kind: { group: '', version: 'v1', kind: 'ConfigMap' },
+          verbs: ['create'],
+        },
+        handle: async ({ request }, response, aborted) => {
+          response.end(String(await readBody(request, aborted)).toUpperCase())
+        },
+      },
+    ],
+    admissions: [
+      ({ object }) => {
+        if (object?.metadata.name === 'frog') throw badRequest('no frogs here')
+      },
+    ],
+  }
+}
+
+describe('a feature of the server', () => {
+  let server: InProcessServer
+  beforeAll(async () => {
+    server = await startInProcess({ features: [everything] })
+  })
+  afterAll(() => server.close())
+
+  const path = '/api/v1/namespaces/default/configmaps'
+
+  test('adds a kind of token', async () => {
+    const answer = await server.as({ token: 'magic' }).get('/api/v1/namespaces')
+    expect(answer.status).toBe(200)
+  })
+
+  test('adds a path, and knows where the server is reached', async () => {
+    const answer = await (await server.admin()).get('/where')
+    expect(answer.text).toBe(`https://127.0.0.1:${server.port} true`)
+  })
+
+  test('adds a subresource, which discovery shows', async () => {
+    const admin = await server.admin()
+    const answer = await admin.request(`${path}/any/shout`, { method: 'POST', body: 'hello' })
+    expect(answer.text).toBe('HELLO')
+    expect((await admin.get('/api/v1')).text).toContain('"configmaps/shout"')
+  })
+
+  test('adds a check on writes', async () => {
+    const answer = await (await server.admin()).request(path, {
+      method: 'POST',
+      body: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'frog' } },
+    })
+    expect([answer.status, answer.text.includes('no frogs here')]).toEqual([400, true])
+  })
+
+  test('is closed with the server', async () => {
+    await server.drain()
+    expect(closed).toEqual(['everything'])
+  })
+})
