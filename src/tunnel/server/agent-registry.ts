@@ -1,0 +1,49 @@
+import type { AgentSession } from './agent-session.ts'
+import { createStrategy, type Strategy, type StrategyName } from './strategies/index.ts'
+
+/** Knows every connected agent, and chooses one for a dial. */
+export class AgentRegistry {
+  readonly #sessions = new Set<AgentSession>()
+  readonly #strategies = new Map<StrategyName, Strategy>()
+
+  /** The first strategy that finds an agent decides; `random` is for tests. */
+  constructor(names: readonly StrategyName[], random: () => number = Math.random) {
+    for (const name of names) this.#strategies.set(name, createStrategy(name, random))
+  }
+
+  get sessions(): ReadonlySet<AgentSession> {
+    return this.#sessions
+  }
+
+  /** Whether the first strategy has an agent, which is what readiness means. */
+  get isReady(): boolean {
+    const [first] = this.#strategies.values()
+    return (first?.size ?? 0) > 0
+  }
+
+  /** How many agents each strategy can choose from. */
+  sizes(): { readonly strategy: StrategyName; readonly size: number }[] {
+    return [...this.#strategies].map(([strategy, { size }]) => ({ strategy, size }))
+  }
+
+  add(session: AgentSession): void {
+    this.#sessions.add(session)
+    for (const strategy of this.#strategies.values()) strategy.add(session)
+  }
+
+  remove(session: AgentSession): void {
+    this.#sessions.delete(session)
+    for (const strategy of this.#strategies.values()) strategy.remove(session)
+  }
+
+  /** An agent for a dial to `host`, none of `tried`; one that drains only where no other fits. */
+  pick(host: string, tried: ReadonlySet<AgentSession>): AgentSession | undefined {
+    for (const strategy of this.#strategies.values()) {
+      const chosen =
+        strategy.pick(host, (session) => !session.link.isDraining && !tried.has(session)) ??
+        strategy.pick(host, (session) => !tried.has(session))
+      if (chosen) return chosen
+    }
+    return undefined
+  }
+}

@@ -1,0 +1,86 @@
+import type { Clock } from '../../core/index.ts'
+import { type Channel, DialFailed, type DialFailureReason } from '../link/index.ts'
+import type { AgentRegistry } from './agent-registry.ts'
+import type { AgentSession } from './agent-session.ts'
+import { NoAgentAvailable } from './errors.ts'
+import { parseHostPort } from './host-port.ts'
+import type { CountedDialFailure, ServerMetrics } from './server-metrics.ts'
+
+/** What a router of dials is made of. */
+export interface DialRouterParts {
+  readonly registry: AgentRegistry
+  readonly metrics: ServerMetrics
+  readonly clock: Clock
+  /** For a dial as a whole, however many agents are tried. */
+  readonly timeoutMs: number
+}
+
+const countedAs: Readonly<Record<DialFailureReason, CountedDialFailure>> = {
+  'refused-by-peer': 'error_response',
+  'link-lost': 'backend_close',
+  timeout: 'backend_dial_timeout',
+  cancelled: 'frontend_close',
+}
+
+/** The host of an address as strategies compare it: without port and brackets, lower case. */
+export function hostOf(address: string): string {
+  const parsed = parseHostPort(address)
+  if (parsed) return parsed.host
+  const colon = address.lastIndexOf(':')
+  const host = colon < 0 ? address : address.slice(0, colon)
+  return host.replace(/^\[|\]$/g, '').toLowerCase()
+}
+
+/** Finds an agent for each dial, and another one if the first is lost before it has answered. */
+export class DialRouter {
+  readonly #parts: DialRouterParts
+  #pending = 0
+
+  constructor(parts: DialRouterParts) {
+    this.#parts = parts
+  }
+
+  /** Dials that have no answer yet. */
+  get pending(): number {
+    return this.#pending
+  }
+
+  /** Opens a connection to `address`; rejects with NoAgentAvailable or DialFailed. */
+  async open(address: string, signal: AbortSignal): Promise<Channel> {
+    const { clock, metrics } = this.#parts
+    const begun = clock.monotonic()
+    this.#pending++
+    try {
+      const channel = await this.#tryAgents(address, signal, begun)
+      metrics.dialDuration.observe((clock.monotonic() - begun) / 1_000)
+      return channel
+    } catch (error) {
+      if (error instanceof NoAgentAvailable) metrics.dialFailed('no_agent')
+      throw error
+    } finally {
+      this.#pending--
+    }
+  }
+
+  async #tryAgents(address: string, signal: AbortSignal, begun: number): Promise<Channel> {
+    const { registry, clock, metrics, timeoutMs } = this.#parts
+    const host = hostOf(address)
+    const tried = new Set<AgentSession>()
+    let lost: DialFailed | undefined
+    for (;;) {
+      const session = registry.pick(host, tried)
+      if (!session) throw lost ?? new NoAgentAvailable()
+      tried.add(session)
+      const deadlineMs = Math.max(1, timeoutMs - (clock.monotonic() - begun))
+      try {
+        return await session.link.dial(address, { signal, deadlineMs })
+      } catch (error) {
+        if (!(error instanceof DialFailed)) throw error
+        metrics.dialFailed(countedAs[error.reason])
+        // A target that refused one agent would refuse the next; an agent that is gone answers nobody.
+        if (error.reason !== 'link-lost') throw error
+        lost = error
+      }
+    }
+  }
+}

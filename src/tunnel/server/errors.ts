@@ -1,0 +1,15 @@
+import { SallyportError } from '../../core/index.ts'
+
+/** No agent is connected that could take a dial. */
+export class NoAgentAvailable extends SallyportError {
+  readonly code = 'TUNNEL_NO_AGENT'
+
+  constructor() {
+    super('No agent available')
+  }
+}
+
+/** An agent may not connect. The message goes to the agent; why exactly is in `detail`, for the log. */
+export class AgentRefused extends SallyportError {
+  readonly code = 'TUNNEL_AGENT_REFUSED'
+}

@@ -1,0 +1,120 @@
+import type { Server } from 'node:net'
+import type { Clock, ClusterView, Logger } from '../../../core/index.ts'
+import { peerCertificates } from '../../../pki/index.ts'
+import { createGrpcService, type GrpcService, type LinkRequest } from '../../grpc/index.ts'
+import { allCapabilities, type PacketTally } from '../../link/index.ts'
+import { AgentMetadataInvalid } from '../agent-identifiers.ts'
+import { describeAgent } from '../agent-session.ts'
+import { AgentRefused } from '../errors.ts'
+import type { AgentPortConfig, TunnelServerConfig } from '../server-config.ts'
+import { type AgentCheck, createTokenCheck } from '../token-check.ts'
+import type { TunnelHub } from '../tunnel-hub.ts'
+import { keepaliveOf } from './keepalive.ts'
+import { listen, portOf, stopListening } from './listen.ts'
+import { openTlsFiles, type TlsFiles } from './tls-files.ts'
+
+/** What the port for agents is made of. */
+export interface AgentPortParts {
+  readonly config: TunnelServerConfig & { readonly agents: AgentPortConfig }
+  readonly hub: TunnelHub
+  readonly packets: PacketTally
+  /** For token reviews. */
+  readonly view: ClusterView | undefined
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+/** The port on which agents connect: TLS, and a client certificate or a token for each. */
+export class AgentPort {
+  readonly #parts: AgentPortParts
+  readonly #service: GrpcService
+  readonly #check: AgentCheck | undefined
+  #tls: TlsFiles | undefined
+  #server: Server | undefined
+
+  constructor(parts: AgentPortParts) {
+    const { config, hub, packets, log } = parts
+    this.#parts = parts
+    this.#check = tokenCheckOf(parts)
+    this.#service = createGrpcService({
+      path: '/AgentService/Connect',
+      // Offered only if it is served: an agent opens its listeners on this word.
+      capabilities: allCapabilities.filter((name) => name !== 'rdial' || config.nodeTraffic.isOn),
+      log,
+      ...keepaliveOf(config.agents.keepaliveMs),
+      packets,
+      authenticate: (request) => this.#authenticate(request),
+      onLink: (link) => hub.attachAgent(link),
+    })
+  }
+
+  /** Streams of agents. */
+  get streamCount(): number {
+    return this.#service.linkCount
+  }
+
+  get port(): number {
+    return this.#server ? portOf(this.#server) : 0
+  }
+
+  /** Opens the port and says where it is. */
+  async open(): Promise<string> {
+    const { config, clock, log } = this.#parts
+    const { agents, tlsMinVersion: minVersion, ciphers } = config
+    this.#tls = await openTlsFiles({
+      ...agents.tls,
+      minVersion,
+      ...(ciphers !== undefined && { ciphers }),
+      clock,
+      log,
+    })
+    const server = this.#service.secureServer(this.#tls.options)
+    this.#tls.follow(server)
+    this.#server = server
+    return listen(server, agents, 'agents')
+  }
+
+  /** Accepts no more agents; those that are connected stay. */
+  async stopAccepting(): Promise<void> {
+    this.#tls?.close()
+    // Not awaited: it resolves when the last connection has gone.
+    if (this.#server) void stopListening(this.#server)
+  }
+
+  close(): void {
+    this.#tls?.close()
+    this.#service.close()
+    if (this.#server) void stopListening(this.#server)
+  }
+
+  async #authenticate({ metadata, socket, signal }: LinkRequest) {
+    const { config, log } = this.#parts
+    const from = socket.remoteAddress
+    try {
+      // The handshake has verified it; this is the net below for whatever lets one through without.
+      if (config.agents.tls.clientCaFile !== undefined && peerCertificates(socket).length === 0) {
+        throw new AgentRefused('the agent could not be authenticated', {
+          detail: 'there is no client certificate',
+        })
+      }
+      await this.#check?.(metadata, signal)
+      describeAgent(metadata)
+      const { serverId, serverCount } = config
+      return { metadata: { serverid: serverId, servercount: String(serverCount) } }
+    } catch (error) {
+      if (!(error instanceof AgentRefused || error instanceof AgentMetadataInvalid)) throw error
+      log.warn({ from, why: error.detail ?? error.message }, 'agent refused')
+      return { grpcStatus: 2, message: error.message }
+    }
+  }
+}
+
+function tokenCheckOf({ config, view }: AgentPortParts): AgentCheck | undefined {
+  const { tokens, tls } = config.agents
+  if (tokens) {
+    if (!view) throw new TypeError('agents with tokens need a cluster that reviews them')
+    return createTokenCheck({ view, ...tokens })
+  }
+  if (tls.clientCaFile === undefined) throw new TypeError('agents would need no credential at all')
+  return undefined
+}

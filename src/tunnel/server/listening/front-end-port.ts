@@ -1,0 +1,132 @@
+import { unlink } from 'node:fs/promises'
+import type { Server } from 'node:net'
+import type { TlsOptions } from 'node:tls'
+import type { Clock, Logger } from '../../../core/index.ts'
+import { createGrpcService } from '../../grpc/index.ts'
+import { ConnectFrontEnd } from '../front-end/connect-front-end.ts'
+import { serveFrontEndLink } from '../front-end/grpc-front-end.ts'
+import type { FrontEndConfig, TunnelServerConfig } from '../server-config.ts'
+import type { ServerMetrics } from '../server-metrics.ts'
+import type { TunnelHub } from '../tunnel-hub.ts'
+import { keepaliveOf } from './keepalive.ts'
+import { listen, portOf, stopListening } from './listen.ts'
+import { openTlsFiles, type TlsFiles } from './tls-files.ts'
+
+/** What the port for kube-apiserver is made of. */
+export interface FrontEndPortParts {
+  readonly config: TunnelServerConfig & { readonly frontEnd: FrontEndConfig }
+  readonly hub: TunnelHub
+  readonly metrics: ServerMetrics
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+/** What both kinds of front ends can do. */
+interface Protocol {
+  secureServer(tls: TlsOptions): Server & { setSecureContext(options: TlsOptions): void }
+  cleartextServer(): Server
+  close(): void
+  readonly count: number
+}
+
+/** The port or socket on which kube-apiserver connects. */
+export class FrontEndPort {
+  readonly #parts: FrontEndPortParts
+  readonly #protocol: Protocol
+  #tls: TlsFiles | undefined
+  #server: Server | undefined
+
+  constructor(parts: FrontEndPortParts) {
+    this.#parts = parts
+    this.#protocol =
+      parts.config.frontEnd.mode === 'grpc' ? grpcProtocol(parts) : connectProtocol(parts)
+  }
+
+  /** gRPC streams, or HTTP CONNECT connections. */
+  get count(): number {
+    return this.#protocol.count
+  }
+
+  get port(): number {
+    return this.#server ? portOf(this.#server) : 0
+  }
+
+  /** Opens the port and says where it is. */
+  async open(): Promise<string> {
+    const { place, mode } = this.#parts.config.frontEnd
+    const what = mode === 'grpc' ? 'gRPC clients' : 'HTTP CONNECT clients'
+    this.#server =
+      'path' in place ? this.#protocol.cleartextServer() : await this.#secureServer(place.tls)
+    return listen(this.#server, place, what)
+  }
+
+  /** Accepts no more clients; those that are connected stay. */
+  async stopAccepting(): Promise<void> {
+    this.#tls?.close()
+    const server = this.#server
+    if (!server) return
+    this.#server = undefined
+    const { place } = this.#parts.config.frontEnd
+    const wasListening = server.listening
+    // Not awaited: it resolves when the last connection has gone.
+    void stopListening(server)
+    if ('path' in place && wasListening) await unlink(place.path).catch(() => {})
+  }
+
+  async close(): Promise<void> {
+    await this.stopAccepting()
+    this.#protocol.close()
+  }
+
+  async #secureServer(files: {
+    readonly certFile: string
+    readonly keyFile: string
+    readonly clientCaFile: string
+  }): Promise<Server> {
+    const { config, clock, log } = this.#parts
+    const { tlsMinVersion: minVersion, ciphers } = config
+    this.#tls = await openTlsFiles({
+      ...files,
+      minVersion,
+      ...(ciphers !== undefined && { ciphers }),
+      clock,
+      log,
+    })
+    const server = this.#protocol.secureServer(this.#tls.options)
+    this.#tls.follow(server)
+    return server
+  }
+}
+
+function grpcProtocol({ config, hub, metrics, log }: FrontEndPortParts): Protocol {
+  const service = createGrpcService({
+    path: '/ProxyService/Proxy',
+    capabilities: [],
+    log,
+    ...keepaliveOf(config.frontEnd.keepaliveMs),
+    packets: metrics.tally('client'),
+    // Who may connect is decided by the socket's mode or by the handshake.
+    authenticate: async () => ({ metadata: {} }),
+    onLink: (link) => serveFrontEndLink(link, { hub, metrics, log }),
+  })
+  return {
+    secureServer: (tls) => service.secureServer(tls),
+    cleartextServer: () => service.cleartextServer(),
+    close: () => service.close(),
+    get count() {
+      return service.linkCount
+    },
+  }
+}
+
+function connectProtocol({ hub, metrics, clock, log }: FrontEndPortParts): Protocol {
+  const frontEnd = new ConnectFrontEnd({ hub, metrics, clock, log })
+  return {
+    secureServer: (tls) => frontEnd.secureServer(tls),
+    cleartextServer: () => frontEnd.cleartextServer(),
+    close: () => frontEnd.close(),
+    get count() {
+      return frontEnd.connectionCount
+    },
+  }
+}

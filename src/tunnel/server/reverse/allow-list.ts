@@ -1,0 +1,27 @@
+import { parseHostPort, showHostPort } from '../host-port.ts'
+
+/** Where agents may be connected to: these places exactly, and nowhere if there are none. */
+export class AllowList {
+  readonly #places: ReadonlySet<string>
+
+  constructor(places: readonly string[]) {
+    this.#places = new Set(places.flatMap((place) => normal(place) ?? []))
+  }
+
+  /** The place to dial, if it is allowed. */
+  find(address: string): { readonly host: string; readonly port: number } | undefined {
+    const place = normal(address)
+    return place !== undefined && this.#places.has(place) ? parseHostPort(address) : undefined
+  }
+}
+
+function normal(address: string): string | undefined {
+  const parsed = parseHostPort(address)
+  if (!parsed) return undefined
+  // A name is the same with its final dot, an IPv6 address however its zeros are written.
+  const host = parsed.host.includes(':') ? shortest(parsed.host) : parsed.host.replace(/\.$/, '')
+  return showHostPort({ host, port: parsed.port })
+}
+
+const shortest = (ipv6: string): string =>
+  ipv6.includes('%') ? ipv6 : new URL(`http://[${ipv6}]`).hostname.slice(1, -1)

@@ -1,0 +1,98 @@
+import type { Leg, LegEvents } from '../../link/index.ts'
+
+/** How much of a leg may be looked at, and for how long. */
+export interface PeekLimits {
+  readonly maxBytes: number
+  readonly timeoutMs: number
+}
+
+/** How looking at the first bytes ended: understood, or why not. */
+export type PeekEnd = 'enough' | 'too-much' | 'timeout' | 'finished' | 'closed'
+
+/** A leg whose first bytes can be looked at before somebody else reads it from its beginning. */
+export class PeekLeg implements Leg {
+  readonly #leg: Leg
+  #chunks: Buffer[] = []
+  #bytes = 0
+  #hasFinished = false
+  #end: { readonly error?: Error } | undefined
+  #events: LegEvents | undefined
+  #look: (() => void) | undefined
+
+  /** Starts the leg. */
+  constructor(leg: Leg) {
+    this.#leg = leg
+    leg.start({
+      data: (chunk) => this.#received(chunk),
+      finished: () => {
+        this.#hasFinished = true
+        if (this.#events) this.#events.finished()
+        else this.#look?.()
+      },
+      drained: () => this.#events?.drained(),
+      closed: (error) => {
+        this.#end = { ...(error && { error }) }
+        if (this.#events) this.#events.closed(error)
+        else this.#look?.()
+      },
+    })
+  }
+
+  get backlog(): number {
+    return this.#leg.backlog
+  }
+
+  /** Shows the bytes so far to `isEnough`, again whenever there are more, until it says so or a limit is reached. */
+  peek(isEnough: (bytes: Buffer) => boolean, limits: PeekLimits): Promise<PeekEnd> {
+    return new Promise((resolve) => {
+      const settle = (end: PeekEnd): void => {
+        clearTimeout(timer)
+        this.#look = undefined
+        resolve(end)
+      }
+      const timer = setTimeout(() => settle('timeout'), limits.timeoutMs)
+      this.#look = () => {
+        if (this.#end) settle('closed')
+        else if (this.#bytes > 0 && isEnough(Buffer.concat(this.#chunks))) settle('enough')
+        else if (this.#hasFinished) settle('finished')
+        else if (this.#bytes >= limits.maxBytes) settle('too-much')
+      }
+      this.#look()
+    })
+  }
+
+  start(events: LegEvents): void {
+    this.#events = events
+    const chunks = this.#chunks
+    this.#chunks = []
+    for (const chunk of chunks) events.data(chunk)
+    if (this.#hasFinished) events.finished()
+    if (this.#end) events.closed(this.#end.error)
+  }
+
+  write(chunk: Buffer): void {
+    this.#leg.write(chunk)
+  }
+
+  consumed(bytes: number): void {
+    this.#leg.consumed(bytes)
+  }
+
+  finish(): void {
+    this.#leg.finish()
+  }
+
+  close(error?: Error): void {
+    this.#leg.close(error)
+  }
+
+  #received(chunk: Buffer): void {
+    if (this.#events) {
+      this.#events.data(chunk)
+      return
+    }
+    this.#chunks.push(chunk)
+    this.#bytes += chunk.length
+    this.#look?.()
+  }
+}
