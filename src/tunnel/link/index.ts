@@ -1,4 +1,11 @@
-export { allCapabilities, capabilityHeader } from './capabilities.ts'
+export {
+  agreed,
+  allCapabilities,
+  capabilityHeader,
+  formatCapabilities,
+  parseCapabilities,
+} from './capabilities.ts'
+export type { Carrier, CarrierEvents } from './carrier.ts'
 export { DialFailed } from './dial-failed.ts'
 export { duplexOf } from './duplex-of.ts'
 export { type JoinEnd, type JoinLimits, join } from './join.ts'
@@ -13,5 +20,7 @@ export type {
   LinkEnd,
   LinkEvents,
 } from './link.ts'
+export type { LinkSide } from './link-side.ts'
+export { PacketLink } from './packet-link.ts'
 export type { PacketTally } from './packet-tally.ts'
 export { socketLeg } from './socket-leg.ts'

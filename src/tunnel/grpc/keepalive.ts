@@ -1,0 +1,65 @@
+import type { Http2Session } from 'node:http2'
+import type { Clock } from '../../core/index.ts'
+import type { Keepalive } from './options.ts'
+
+/** Finds out whether a silent peer is still there, and how far away it is. */
+export class Heartbeat {
+  readonly #session: Http2Session
+  readonly #keepalive: Keepalive
+  readonly #clock: Clock
+  readonly #onSilence: () => void
+  #lastHeard: number
+  #timer: NodeJS.Timeout | undefined
+  /** The shortest round trip seen, 0 before the first. */
+  roundTripMs = 0
+
+  constructor(session: Http2Session, keepalive: Keepalive, clock: Clock, onSilence: () => void) {
+    this.#session = session
+    this.#keepalive = keepalive
+    this.#clock = clock
+    this.#onSilence = onSilence
+    this.#lastHeard = clock.monotonic()
+    this.#arm()
+  }
+
+  /** Something came from the peer. */
+  heard(): void {
+    this.#lastHeard = this.#clock.monotonic()
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer)
+  }
+
+  /** Asks the peer for a sign of life. */
+  ping(): void {
+    if (this.#session.destroyed) return
+    this.#session.ping((error, durationMs) => {
+      if (error) return
+      this.roundTripMs = Math.min(this.roundTripMs || durationMs, durationMs)
+      this.heard()
+    })
+  }
+
+  #arm(): void {
+    const silentMs = this.#clock.monotonic() - this.#lastHeard
+    this.#wait(Math.max(this.#keepalive.timeMs - silentMs, 1), () => this.#check())
+  }
+
+  #check(): void {
+    if (this.#clock.monotonic() - this.#lastHeard < this.#keepalive.timeMs) {
+      this.#arm()
+      return
+    }
+    const asked = this.#clock.monotonic()
+    this.ping()
+    this.#wait(this.#keepalive.timeoutMs, () => {
+      if (this.#lastHeard < asked) this.#onSilence()
+      else this.#arm()
+    })
+  }
+
+  #wait(ms: number, then: () => void): void {
+    this.#timer = setTimeout(then, ms).unref()
+  }
+}

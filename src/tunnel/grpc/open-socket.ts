@@ -1,0 +1,55 @@
+import net, { isIP, type Socket } from 'node:net'
+import tls, { checkServerIdentity } from 'node:tls'
+import { LinkUnreachable } from './errors.ts'
+import type { ConnectLinkOptions, LinkTls } from './options.ts'
+
+/** How a peer is named in messages. */
+export const nameOfPeer = ({ host, port, socketPath }: ConnectLinkOptions): string =>
+  socketPath ?? `${isIP(host) === 6 ? `[${host}]` : host}:${port}`
+
+function connect(options: ConnectLinkOptions): Socket {
+  const target = options.socketPath
+    ? { path: options.socketPath }
+    : { host: options.host, port: options.port }
+  if (options.tls === 'cleartext') return net.connect({ ...target, noDelay: true })
+  return tls.connect({ ...target, ...tlsOptions(options.tls, options.host), noDelay: true })
+}
+
+function tlsOptions(given: LinkTls, host: string) {
+  const name = given.servername ?? host
+  return {
+    ...(given.ca !== undefined && { ca: given.ca }),
+    ...(given.cert !== undefined && { cert: given.cert }),
+    ...(given.key !== undefined && { key: given.key }),
+    ...(given.minVersion !== undefined && { minVersion: given.minVersion }),
+    ...(given.ciphers !== undefined && { ciphers: given.ciphers }),
+    // An address is no server name (RFC 6066 §3), but the certificate must still be for it.
+    servername: isIP(name) ? '' : name,
+    checkServerIdentity: (_host: string, certificate: tls.PeerCertificate) =>
+      checkServerIdentity(name, certificate),
+    ALPNProtocols: [...(given.alpn ?? []).filter((protocol) => protocol !== 'h2'), 'h2'],
+  }
+}
+
+/** Opens the connection under a link; `signal` gives it up. */
+export function openSocket(options: ConnectLinkOptions, signal: AbortSignal): Promise<Socket> {
+  const socket = connect(options)
+  return new Promise((resolve, reject) => {
+    const settle = (error?: Error): void => {
+      signal.removeEventListener('abort', aborted)
+      socket.removeListener('error', settle)
+      if (error === undefined) {
+        resolve(socket)
+        return
+      }
+      socket.on('error', () => {})
+      socket.destroy()
+      reject(new LinkUnreachable(nameOfPeer(options), error.message, error))
+    }
+    const aborted = (): void => settle(new Error('it took too long or was given up'))
+    signal.addEventListener('abort', aborted, { once: true })
+    socket.once('error', settle)
+    socket.once(options.tls === 'cleartext' ? 'connect' : 'secureConnect', () => settle())
+    if (signal.aborted) aborted()
+  })
+}

@@ -1,0 +1,116 @@
+import type { PacketTypeName } from '../protocol/index.ts'
+import type { Carrier } from './carrier.ts'
+import type { PacketTally } from './packet-tally.ts'
+
+/** Somebody who has payload to send and takes turns with the others. */
+export interface PayloadSource {
+  /** Adds its next packets, with at most so many payload bytes, and tells whether it could go on at once. */
+  takeTurn(maxPayloadBytes: number, outgoing: Outgoing): boolean
+  /** What it added has been handed to the carrier. */
+  turnIsOver(): void
+}
+
+/** Packets on their way to the carrier. */
+export class Outgoing {
+  readonly parts: Buffer[] = []
+  readonly #tally: PacketTally | undefined
+  bytes = 0
+
+  constructor(tally: PacketTally | undefined) {
+    this.#tally = tally
+  }
+
+  add(part: Buffer): void {
+    this.parts.push(part)
+    this.bytes += part.length
+  }
+
+  addPacket(type: PacketTypeName, bytes: Buffer): void {
+    this.#tally?.sent(type)
+    this.add(bytes)
+  }
+}
+
+/** Bytes in the carrier above which packets wait here, where they can still be put into a fair order. */
+const carrierHighWaterBytes = 512 * 1024
+/** The payload that one source may send before the next one has its turn. */
+const turnBytes = 128 * 1024
+
+/**
+ * Decides what goes out next: small packets first, then payload in turns.
+ * Everything that is ready within one turn of the event loop leaves in one write.
+ */
+export class Outbox {
+  readonly #carrier: Carrier
+  readonly #tally: PacketTally | undefined
+  /** In the order of their turns. */
+  readonly #sources = new Set<PayloadSource>()
+  #control: { type: PacketTypeName; bytes: Buffer }[] = []
+  #isScheduled = false
+  #isClosed = false
+  controlBytes = 0
+
+  constructor(carrier: Carrier, tally: PacketTally | undefined) {
+    this.#carrier = carrier
+    this.#tally = tally
+  }
+
+  /** Sends a packet that need not wait for payload. */
+  send(type: PacketTypeName, bytes: Buffer): void {
+    if (this.#isClosed) return
+    this.#control.push({ type, bytes })
+    this.controlBytes += bytes.length
+    this.#schedule()
+  }
+
+  /** Gives a source its turn, now that it has something to send. */
+  enter(source: PayloadSource): void {
+    if (this.#isClosed) return
+    this.#sources.add(source)
+    this.#schedule()
+  }
+
+  leave(source: PayloadSource): void {
+    this.#sources.delete(source)
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    setImmediate(() => {
+      this.#isScheduled = false
+      this.flush()
+    })
+  }
+
+  /** Hands over what the carrier has room for. */
+  flush(): void {
+    if (!this.#isClosed) this.#handOver(carrierHighWaterBytes - this.#carrier.backlog)
+  }
+
+  /** Hands over everything that can go, whatever the carrier holds already, and takes nothing more. */
+  close(): void {
+    if (this.#isClosed) return
+    this.#handOver(Number.POSITIVE_INFINITY)
+    this.#isClosed = true
+    this.#sources.clear()
+  }
+
+  #handOver(room: number): void {
+    if (room <= 0 || (this.#control.length === 0 && this.#sources.size === 0)) return
+    const outgoing = new Outgoing(this.#tally)
+    for (const { type, bytes } of this.#control) outgoing.addPacket(type, bytes)
+    this.#control = []
+    this.controlBytes = 0
+    const served = new Set<PayloadSource>()
+    // A Set is walked in the order of entry, and what is entered again comes once more at the end.
+    for (const source of this.#sources) {
+      if (outgoing.bytes >= room) break
+      this.#sources.delete(source)
+      served.add(source)
+      if (source.takeTurn(turnBytes, outgoing)) this.#sources.add(source)
+    }
+    if (outgoing.parts.length > 0) this.#carrier.write(outgoing.parts)
+    for (const source of served) source.turnIsOver()
+  }
+}

@@ -1,0 +1,368 @@
+import type { Clock, Logger } from '../../core/index.ts'
+import {
+  type CloseRequest,
+  type CloseResponse,
+  type ControlPacket,
+  type Credit,
+  type DialRequest,
+  type DialResponse,
+  destination,
+  encodePacket,
+  type Fin,
+  PacketDecoder,
+  type PacketTypeName,
+  ProtocolError,
+  packetType,
+} from '../protocol/index.ts'
+import type { Carrier } from './carrier.ts'
+import { ChannelTable } from './channel-table.ts'
+import { DialFailed } from './dial-failed.ts'
+import { IncomingDials } from './incoming-dials.ts'
+import type { LinkLimits } from './limits.ts'
+import type { Capability, Channel, Link, LinkEnd, LinkEvents } from './link.ts'
+import { type ChannelHost, LinkChannel } from './link-channel.ts'
+import { ChannelBroken, LinkLost } from './link-errors.ts'
+import { type Directions, directionsOf, type LinkSide } from './link-side.ts'
+import { Outbox } from './outbox.ts'
+import { OutgoingDials } from './outgoing-dials.ts'
+import type { PacketTally } from './packet-tally.ts'
+
+/** What a link is made of. */
+export interface PacketLinkOptions {
+  readonly carrier: Carrier
+  readonly side: LinkSide
+  readonly capabilities: ReadonlySet<Capability>
+  readonly metadata: Readonly<Record<string, readonly string[]>>
+  readonly limits: LinkLimits
+  readonly clock: Clock
+  readonly log: Logger
+  readonly packets?: PacketTally | undefined
+}
+
+/** The state machine of one link: dials, channels and their packets over a carrier. */
+export class PacketLink implements Link {
+  readonly capabilities: ReadonlySet<Capability>
+  readonly metadata: Readonly<Record<string, readonly string[]>>
+  readonly ended: Promise<LinkEnd>
+  readonly #options: PacketLinkOptions
+  readonly #carrier: Carrier
+  readonly #outbox: Outbox
+  readonly #directions: Directions
+  readonly #outbound = new ChannelTable()
+  readonly #inbound = new ChannelTable()
+  readonly #dials: OutgoingDials
+  readonly #incoming: IncomingDials
+  readonly #host: ChannelHost
+  readonly #decoder: PacketDecoder
+  #events: LinkEvents | undefined
+  #lastConnectId = 0
+  #unreadBytes = 0
+  #queuedBytes = 0
+  #hasDialled = false
+  #isDraining = false
+  #isOver = false
+  #resolveEnded: (end: LinkEnd) => void = () => {}
+
+  constructor(options: PacketLinkOptions) {
+    this.#options = options
+    this.capabilities = options.capabilities
+    this.metadata = options.metadata
+    this.#carrier = options.carrier
+    this.#directions = directionsOf(options.side, options.capabilities.has('rdial'))
+    this.#outbox = new Outbox(options.carrier, options.packets)
+    this.#host = this.#channelHost()
+    this.#dials = new OutgoingDials({
+      request: (random, address) => this.#requestDial(random, address),
+      takeBack: (random) =>
+        this.#send('DIAL_CLS', { type: packetType.DIAL_CLS, random, dest: this.#outboundDest }),
+      open: (address, connectId) => this.#open(address, connectId),
+    })
+    this.#incoming = new IncomingDials({
+      accept: (dial) => this.#accept(dial),
+      refuse: (dial, text) => {
+        this.#refuse(dial, text)
+        this.#endIfSingle()
+      },
+    })
+    this.#decoder = new PacketDecoder({
+      seen: (type) => options.packets?.received(type),
+      packet: (packet) => this.#received(packet),
+      data: (connectId, dest, chunk) => this.#receivedData(connectId, dest, chunk),
+      unknown: (wireType) => options.log.debug({ wireType }, 'packet of an unknown type ignored'),
+    })
+    this.ended = new Promise((resolve) => {
+      this.#resolveEnded = resolve
+    })
+  }
+
+  get isDraining(): boolean {
+    return this.#isDraining
+  }
+
+  get channelCount(): number {
+    return this.#outbound.size + this.#inbound.size
+  }
+
+  get pendingDialCount(): number {
+    return this.#dials.count
+  }
+
+  get backlog(): number {
+    return this.#queuedBytes + this.#outbox.controlBytes + this.#carrier.backlog
+  }
+
+  start(events: LinkEvents): void {
+    this.#events = events
+    this.#carrier.start({
+      data: (chunk) => this.#decode(chunk),
+      progress: () => this.#outbox.flush(),
+      ended: (error) => this.#over(error),
+    })
+  }
+
+  dial(
+    address: string,
+    options: { readonly signal: AbortSignal; readonly deadlineMs: number },
+  ): Promise<Channel> {
+    if (this.#isOver) return Promise.reject(new DialFailed('link-lost', address))
+    if (this.#directions.outbound === undefined || this.#isUsedUp())
+      return Promise.reject(
+        new DialFailed('refused-by-peer', address, 'the other end takes no dials on this link'),
+      )
+    return this.#dials.dial(address, options.signal, options.deadlineMs)
+  }
+
+  sendDrain(): void {
+    this.#send('DRAIN', { type: packetType.DRAIN, dest: destination.unset })
+  }
+
+  close(error?: Error): void {
+    if (this.#isOver) return
+    if (error) this.#carrier.destroy(error)
+    else {
+      this.#outbox.close()
+      this.#carrier.end()
+    }
+    this.#over(error)
+  }
+
+  /** A front end's stream is for one dial only. */
+  #isUsedUp(): boolean {
+    const isSingle = this.#options.side === 'gateway' || this.#options.side === 'front-end'
+    if (isSingle && this.#hasDialled) return true
+    this.#hasDialled = true
+    return false
+  }
+
+  get #outboundDest(): number {
+    return this.#directions.outbound ?? destination.unset
+  }
+
+  #channelHost(): ChannelHost {
+    const { capabilities, limits, carrier, clock } = this.#options
+    const hasCredit = capabilities.has('credit')
+    return {
+      hasCredit,
+      hasHalfClose: capabilities.has('halfclose'),
+      maxUnreadBytes: hasCredit ? Number.POSITIVE_INFINITY : limits.channelUnreadBytes,
+      closeAnswerMs: limits.closeAnswerMs,
+      window: {
+        maxWindowBytes: limits.creditWindowBytes,
+        get roundTripMs() {
+          return carrier.roundTripMs
+        },
+        nowMs: () => clock.monotonic(),
+      },
+      send: (type, bytes) => this.#outbox.send(type, bytes),
+      enter: (source) => this.#outbox.enter(source),
+      leave: (source) => this.#outbox.leave(source),
+      unread: (change) => this.#countUnread(change),
+      queued: (change) => {
+        this.#queuedBytes += change
+      },
+      forget: (channel) => this.#forget(channel),
+    }
+  }
+
+  #send(type: PacketTypeName, packet: ControlPacket): void {
+    this.#outbox.send(type, encodePacket(packet))
+    if (this.#outbox.controlBytes > this.#options.limits.controlBytes)
+      this.close(new ProtocolError('it sends requests and does not read the answers'))
+  }
+
+  #countUnread(change: number): void {
+    this.#unreadBytes += change
+    if (this.#unreadBytes <= this.#options.limits.linkUnreadBytes) return
+    const channels = [...this.#inbound.values(), ...this.#outbound.values()]
+    const fullest = channels.reduce((a, b) => (b.unreadBytes > a.unreadBytes ? b : a))
+    fullest.overflow()
+  }
+
+  #forget(channel: LinkChannel): void {
+    const table = channel.isDialledByUs ? this.#outbound : this.#inbound
+    table.remove(channel)
+    this.#endIfSingle()
+  }
+
+  /** A front end's stream has nothing left to do after its only dial. */
+  #endIfSingle(): void {
+    if (this.#options.side === 'gateway') setImmediate(() => this.close())
+  }
+
+  #requestDial(random: bigint, address: string): void {
+    const dest = this.#outboundDest
+    this.#send('DIAL_REQ', { type: packetType.DIAL_REQ, protocol: 'tcp', address, random, dest })
+  }
+
+  #open(address: string, connectId: number): Channel {
+    const name = { connectId, dest: this.#outboundDest, address, isDialledByUs: true }
+    if (connectId === 0 || this.#outbound.get(connectId))
+      throw new ProtocolError('a dial was answered with a connection id that is in use')
+    const channel = new LinkChannel(this.#host, name)
+    this.#outbound.add(channel)
+    return channel
+  }
+
+  #accept({ address, random, dest }: DialRequest): Channel {
+    const connectId = ++this.#lastConnectId
+    const channel = new LinkChannel(this.#host, {
+      connectId,
+      dest: this.#directions.inbound ?? dest,
+      address,
+      isDialledByUs: false,
+    })
+    this.#inbound.add(channel)
+    this.#send('DIAL_RSP', { type: packetType.DIAL_RSP, error: '', connectId, random, dest })
+    return channel
+  }
+
+  #refuse({ random, dest }: DialRequest, error: string): void {
+    this.#send('DIAL_RSP', { type: packetType.DIAL_RSP, error, connectId: 0, random, dest })
+  }
+
+  #decode(chunk: Buffer): void {
+    if (this.#isOver) return
+    try {
+      this.#decoder.push(chunk)
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error
+      this.close(error)
+    }
+  }
+
+  #received(packet: ControlPacket): void {
+    if (this.#isOver) return
+    switch (packet.type) {
+      case packetType.DIAL_REQ:
+        this.#receivedDial(packet)
+        return
+      case packetType.DIAL_RSP:
+        this.#receivedAnswer(packet)
+        return
+      case packetType.DIAL_CLS:
+        if (this.#isInbound(packet.dest)) this.#incoming.takenBack(packet.random)
+        else this.#dials.closedByPeer(packet.random)
+        return
+      case packetType.DRAIN:
+        this.#isDraining = true
+        this.#events?.drain()
+        return
+      case packetType.CLOSE_REQ:
+      case packetType.CLOSE_RSP:
+      case packetType.CREDIT:
+      case packetType.FIN:
+        this.#receivedOfChannel(packet)
+    }
+  }
+
+  #receivedOfChannel(packet: CloseRequest | CloseResponse | Credit | Fin): void {
+    const { connectId, dest } = packet
+    const channel = this.#tableOf(dest).get(connectId)
+    if (packet.type === packetType.CLOSE_REQ) {
+      if (channel) channel.receiveCloseRequest()
+      else this.#sendCloseResponse({ connectId, dest, error: 'Unknown connectID' })
+    } else if (packet.type === packetType.CLOSE_RSP) channel?.receiveCloseResponse(packet.error)
+    else if (packet.type === packetType.CREDIT) channel?.receiveCredit(packet.bytes)
+    else channel?.receiveFin()
+  }
+
+  /** Ends that have not agreed on reverse dials use one direction only, whatever `dest` says. */
+  #directed(dest: number): number {
+    const isReverse = this.capabilities.has('rdial') && dest === destination.controlPlane
+    return isReverse ? destination.controlPlane : destination.unset
+  }
+
+  #isInbound(dest: number): boolean {
+    return this.#directed(dest) === this.#directions.inbound
+  }
+
+  #tableOf(dest: number): ChannelTable {
+    return this.#isInbound(dest) ? this.#inbound : this.#outbound
+  }
+
+  #receivedDial(packet: DialRequest): void {
+    if (!this.#isInbound(packet.dest)) {
+      this.#refuse(packet, 'dials in this direction were not agreed on')
+      return
+    }
+    if (this.#isUsedUp()) {
+      this.#refuse(packet, 'this stream has been used for a dial already')
+      return
+    }
+    if (this.#incoming.count >= this.#options.limits.pendingIncomingDials) {
+      this.#refuse(packet, 'too many dials are waiting')
+      return
+    }
+    const dial = this.#incoming.add(packet)
+    if (dial) this.#events?.dial(dial)
+    else this.#refuse(packet, 'a dial of this name is waiting already')
+  }
+
+  #receivedAnswer(packet: DialResponse): void {
+    if (this.#dials.answered(packet) || packet.error !== '') return
+    // We gave up, and the other end did not know yet.
+    const { connectId, dest } = packet
+    this.#send('CLOSE_REQ', { type: packetType.CLOSE_REQ, connectId, dest })
+  }
+
+  #sendCloseResponse(packet: Omit<CloseResponse, 'type'>): void {
+    this.#send('CLOSE_RSP', { type: packetType.CLOSE_RSP, ...packet })
+  }
+
+  #receivedData(connectId: number, dest: number, chunk: Buffer): void {
+    if (this.#isOver) return
+    const table = this.#tableOf(dest)
+    const channel = table.get(connectId)
+    if (channel) channel.receive(chunk)
+    else if (connectId === 0)
+      this.#options.log.debug({ bytes: chunk.length }, 'data without a connection id dropped')
+    else if (!table.isGone(connectId)) this.#receivedStrayData(connectId, dest)
+  }
+
+  #receivedStrayData(connectId: number, dest: number): void {
+    if (!this.#isInbound(dest)) {
+      this.#send('CLOSE_REQ', { type: packetType.CLOSE_REQ, connectId, dest })
+      return
+    }
+    if (this.#options.side !== 'gateway') {
+      this.#sendCloseResponse({ connectId, dest, error: 'unrecognized connectID' })
+      return
+    }
+    const [channel] = this.#inbound.values()
+    const error = channel ? 'mismatched connection IDs' : 'backend not initialized'
+    this.#sendCloseResponse({ connectId, dest, error })
+    channel?.close(new ChannelBroken(error))
+  }
+
+  #over(error?: Error): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#dials.failAll()
+    this.#incoming.giveUpAll()
+    const lost = new LinkLost(error)
+    for (const channel of [...this.#inbound.values(), ...this.#outbound.values()])
+      channel.over(lost)
+    this.#outbox.close()
+    this.#resolveEnded(error ? { error } : {})
+  }
+}
