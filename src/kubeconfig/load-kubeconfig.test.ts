@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Secret } from '../core/index.ts'
-import { loadKubeconfig } from './load-kubeconfig.ts'
+import { loadContext, loadKubeconfig } from './load-kubeconfig.ts'
 import { makeKubeconfig } from './make-kubeconfig.ts'
 import { writeKubeconfig } from './write-kubeconfig.ts'
 
@@ -22,11 +22,11 @@ const cluster = (name: string, server: string, more = '') =>
   `clusters: [{name: ${name}, cluster: {server: ${server}${more}}}]\n`
 
 describe('loading', () => {
-  test('takes the first entry of each name as a whole, and the first context that is set', async () => {
+  test('takes the first entry of each name as a whole, and the first context that is set [CRED-K1, CRED-K2]', async () => {
     await put('a', `current-context: ""\n${cluster('c', 'first')}`)
     await put('b', `current-context: b\n${cluster('c', 'second', ', tls-server-name: x')}`)
     await put('d', `current-context: d\n${cluster('other', 'third')}`)
-    const { config, files, missing } = await loadKubeconfig({
+    const { config, files, missing, warnings } = await loadKubeconfig({
       kubeconfig: list('a', '', 'none', 'b', 'a', 'd'),
       home,
     })
@@ -37,6 +37,7 @@ describe('loading', () => {
     })
     expect(files).toEqual([at('a'), at('b'), at('d')])
     expect(missing).toEqual([at('none')])
+    expect(warnings).toEqual([])
   })
 
   test('keeps unknown fields and extensions, those of the first file first', async () => {
@@ -56,9 +57,9 @@ describe('loading', () => {
     }
   })
 
-  test('finds nothing without an error, except where a file was asked for', async () => {
+  test('finds nothing without an error, except where a file was asked for [CRED-K1]', async () => {
     const loaded = await loadKubeconfig({ home })
-    expect(loaded).toMatchObject({ files: [], missing: [at('.kube/config')] })
+    expect(loaded).toMatchObject({ files: [], missing: [at('.kube/config')], warnings: [] })
     expect(loaded.config.clusters.size).toBe(0)
     await expect(
       loadKubeconfig({ explicitPath: at('none'), kubeconfig: list('a'), home }),
@@ -66,6 +67,26 @@ describe('loading', () => {
       code: 'KUBECONFIG_MISSING',
       message: expect.stringContaining('none'),
     })
+  })
+
+  test('warns when no file of the list is there [CRED-K1]', async () => {
+    const { config, warnings } = await loadKubeconfig({ kubeconfig: list('x', 'y'), home })
+    expect(config.contexts.size).toBe(0)
+    expect(warnings).toEqual([`no file that KUBECONFIG names exists: ${at('x')}, ${at('y')}`])
+  })
+
+  test('knows the file that a user came from, which is the first [CRED-K2]', async () => {
+    const users = (...names: string[]) =>
+      `users: [${names.map((name) => `{name: ${name}, user: {}}`).join()}]`
+    const context = 'contexts: [{name: main, context: {cluster: c, user: u}}]'
+    await put('a', '')
+    await put('b', `${users('u')}\n${context}\n${cluster('c', 'https://a')}`)
+    await put('d', `current-context: main\n${users('u', 'v')}`)
+    const sources = { kubeconfig: list('a', 'b', 'd'), home }
+    const { userFiles } = await loadKubeconfig(sources)
+    expect(Object.fromEntries(userFiles)).toEqual({ u: at('b'), v: at('d') })
+    expect(await loadContext(sources)).toMatchObject({ userName: 'u', userFile: at('b') })
+    await expect(loadContext(sources, 'other')).rejects.toThrow('"other" does not exist')
   })
 
   test('reads the explicit file alone', async () => {
@@ -76,7 +97,7 @@ describe('loading', () => {
     expect(loaded.files).toEqual([at('b')])
   })
 
-  test('takes relative files to be beside the kubeconfig that names them', async () => {
+  test('takes relative files to be beside the kubeconfig that names them [CRED-K3]', async () => {
     await put(
       'sub/a',
       `${cluster('c', 's', ', certificate-authority: ca.crt')}
@@ -98,7 +119,7 @@ users:
     })
   })
 
-  test('reports the problems of all files together', async () => {
+  test('reports the problems of all files together [CRED-K2, CRED-K4]', async () => {
     await put('a', 'kind: Pod')
     await put('b', 'users: x\ncontexts: y z')
     await expect(loadKubeconfig({ kubeconfig: list('a', 'b'), home })).rejects.toMatchObject({

@@ -59,7 +59,7 @@ contexts:
 `
 
 describe('a kubeconfig', () => {
-  test('is read with every field that has a meaning, and those that have none are kept', async () => {
+  test('is read with every field that has a meaning, and those that have none are kept [CRED-R23, CRED-S1]', async () => {
     const config = await parseKubeconfig(everything, 'x')
     expect(config.currentContext).toBe('main')
     expect(config.unknown).toEqual({ preferences: { colors: true } })
@@ -138,13 +138,67 @@ describe('a kubeconfig', () => {
     },
   )
 
-  test('reads booleans and base64 as kubectl does', async () => {
+  test('reads booleans and base64 as kubectl does [CRED-K5]', async () => {
     const text = `clusters: [{name: c, cluster: {server: s, insecure-skip-tls-verify: yes}}]
 users: [{name: "12:30", user: {client-certificate-data: "${base64('a long text of a certificate').replace(/(.{8})/g, '$1\\n')}"}}]`
     const config = await parseKubeconfig(text, 'x')
     expect(config.clusters.get('c')?.insecureSkipTlsVerify).toBe(true)
     expect(config.users.get('12:30')?.clientCertificateData).toBe('a long text of a certificate')
   })
+
+  test.each([
+    ['nothing', ''],
+    ['null', 'args: null, env: null,'],
+    ['empty lists', 'args: [], env: [],'],
+  ])('takes %s for no arguments and no variables [CRED-R25]', async (_name, fields) => {
+    const text = `users: [{name: u, user: {exec: {${fields} command: a, apiVersion: b}}}]`
+    const exec = (await parseKubeconfig(text, 'x')).users.get('u')?.exec
+    expect(exec?.args ?? []).toEqual([])
+    expect(exec?.env ?? []).toEqual([])
+  })
+
+  test('has both users of the proposal [CRED-R23]', async () => {
+    const text = `users:
+- name: a
+  user:
+    exec:
+      apiVersion: client.authentication.k8s.io/v1alpha1
+      command: /bin/kubectl-login
+      args: ["hello", "world"]
+- name: b
+  user:
+    exec:
+      apiVersion: client.authentication.k8s.io/v1alpha1
+      command: heptio-authenticator-aws
+      args: [token, -i, (CLUSTER_ID), -r, (ROLE_ARN)]`
+    const { users } = await parseKubeconfig(text, 'x')
+    expect(users.get('a')?.exec).toMatchObject({
+      command: '/bin/kubectl-login',
+      args: ['hello', 'world'],
+    })
+    expect(users.get('b')?.exec?.args).toEqual(['token', '-i', '(CLUSTER_ID)', '-r', '(ROLE_ARN)'])
+    expect(users.get('b')?.authProvider).toBeUndefined()
+  })
+
+  test.each([
+    ['a number as an argument', 'args: [1]'],
+    ['a boolean as an argument', 'args: [yes]'],
+    ['a number as a value', 'env: [{name: A, value: 1}]'],
+    ['a number as a command', 'command: 1'],
+    ['a text as a boolean', 'provideClusterInfo: "true"'],
+  ])('does not take %s for text [CRED-K5]', async (_name, field) => {
+    const text = `users: [{name: u, user: {exec: {${field}}}}]`
+    await expect(parseKubeconfig(text, 'x')).rejects.toThrow(/users\[0\]\.user\.exec\.\S+ must be/)
+  })
+
+  test.each(['n', 'y', 'on', 'off', 'No'])(
+    'reads a bare %s as the truth value that it is to kubectl [CRED-K5]',
+    async (word) => {
+      const text = `extensions: [{name: e, extension: {value: ${word}}}]`
+      const { extensions } = await parseKubeconfig(text, 'x')
+      expect(extensions?.get('e')).toEqual({ value: ['y', 'on'].includes(word) })
+    },
+  )
 
   test('is not confused by a name such as __proto__', async () => {
     const text = 'users: [{name: __proto__, user: {as-user-extra: {__proto__: [x]}}}]'
@@ -165,7 +219,7 @@ describe('a kubeconfig is refused', () => {
     }
   }
 
-  test('with all its problems at once, each with its place', async () => {
+  test('with all its problems at once, each with its place [CRED-K4, CRED-K5]', async () => {
     const text = `
 kind: Pod
 current-context: 7
@@ -222,6 +276,32 @@ contexts: {a: b}
       bomb.push(`${to}: &${to} [${Array(9).fill(`*${from}`).join(',')}]`)
     }
     expect(await problems(bomb.join('\n'))).toEqual(['the aliases in it cannot be resolved'])
+  })
+
+  test.each([
+    ['nested too deeply as lists', '['.repeat(20_000), 'is nested too deeply'],
+    ['nested too deeply as maps', '{a: '.repeat(20_000), 'is nested too deeply'],
+    [
+      'nested too deeply by indentation',
+      Array.from({ length: 1_000 }, (_, depth) => `${' '.repeat(depth)}a:`).join('\n'),
+      'is nested too deeply',
+    ],
+    ['nested too deeply as items', '- '.repeat(20_000), 'is nested too deeply'],
+    ['very long', `# ${'x'.repeat(5 * 1024 * 1024)}`, 'is too large to be read'],
+    ['made of very many parts', '[a,'.padEnd(1_000_000, 'a,'), 'is too large to be read'],
+    [
+      'deep by its aliases',
+      `${Array.from({ length: 60 }, (_, i) => `a${i}: &a${i} [[[${i ? `*a${i - 1}` : ''}]]]`).join('\n')}`,
+      'the aliases in it cannot be resolved',
+    ],
+    [
+      'made of aliases',
+      `a: &a x\nb: [${'*a, '.repeat(200)}]`,
+      'the aliases in it cannot be resolved',
+    ],
+    ['an alias of itself', 'a: &a [*a]', 'the aliases in it cannot be resolved'],
+  ])('when it is %s, and the process goes on', async (_name, text, problem) => {
+    expect(await problems(text)).toEqual([problem])
   })
 
   test.each([

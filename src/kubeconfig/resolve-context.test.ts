@@ -58,7 +58,7 @@ describe('a context', () => {
   })
 })
 
-describe('a context cannot be used', () => {
+describe('a context cannot be used [CRED-K4]', () => {
   const config = (cluster: string, user: string) => `
 current-context: main
 clusters: [{name: c, cluster: {${cluster}}}]
@@ -110,6 +110,10 @@ contexts: [{name: main, context: {cluster: c, user: u}}]
       'token and username are both set: only one way to authenticate is allowed',
     ],
     [
+      'token: t, password: p',
+      'token and password are both set: only one way to authenticate is allowed',
+    ],
+    [
       `exec: {command: a, ${v1}, interactiveMode: Never}, auth-provider: {name: oidc}`,
       'exec and auth-provider are both set: keep one',
     ],
@@ -141,6 +145,8 @@ contexts: [{name: main, context: {cluster: c, user: u}}]
     ['as: jane, as-groups: [a], as-uid: "1", as-user-extra: {a: [b]}'],
     [`client-certificate-data: ${data}, client-key: k`],
     ['username: bob, password: p'],
+    ['password: p, exec: {command: a, apiVersion: client.authentication.k8s.io/v1beta1}'],
+    ['tokenFile: f, token: t'],
   ])('but it can with the user {%s}', async (user) => {
     await expect(resolve(config(server, user))).resolves.toMatchObject({ userName: 'u' })
   })
