@@ -84,10 +84,13 @@ function answerOf(
       signal.removeEventListener('abort', aborted)
       fail('the connection was closed before there was an answer')
     })
-    stream.once('response', (headers, _flags, rawHeaders: unknown) => {
-      signal.removeEventListener('abort', aborted)
-      resolve({ headers, rawHeaders: Array.isArray(rawHeaders) ? rawHeaders.map(String) : [] })
-    })
+    stream.once(
+      'response',
+      (headers: IncomingHttpHeaders, _flags: number, rawHeaders?: unknown) => {
+        signal.removeEventListener('abort', aborted)
+        resolve({ headers, rawHeaders: Array.isArray(rawHeaders) ? rawHeaders.map(String) : [] })
+      },
+    )
     if (signal.aborted) aborted()
   })
 }

@@ -184,11 +184,21 @@ class GrpcStreams implements GrpcService {
     server.on('sessionError', (error) =>
       this.#options.log.debug({ err: error }, 'connection failed'),
     )
-    server.on('stream', (stream, headers, _flags, rawHeaders: unknown) => {
-      stream.on('error', (error) => this.#options.log.debug({ err: error }, 'stream failed'))
-      const metadata = metadataOf(Array.isArray(rawHeaders) ? rawHeaders.map(String) : [])
-      void this.#answer(stream, headers, metadata)
-    })
+    server.on(
+      'stream',
+      (
+        ...[stream, headers, , rawHeaders]: [
+          ServerHttp2Stream,
+          IncomingHttpHeaders,
+          number,
+          unknown?,
+        ]
+      ) => {
+        stream.on('error', (error) => this.#options.log.debug({ err: error }, 'stream failed'))
+        const metadata = metadataOf(Array.isArray(rawHeaders) ? rawHeaders.map(String) : [])
+        void this.#answer(stream, headers, metadata)
+      },
+    )
   }
 
   #welcome(session: ServerHttp2Session): void {

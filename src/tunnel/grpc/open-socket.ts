@@ -11,8 +11,11 @@ function connect(options: ConnectLinkOptions): Socket {
   const target = options.socketPath
     ? { path: options.socketPath }
     : { host: options.host, port: options.port }
-  if (options.tls === 'cleartext') return net.connect({ ...target, noDelay: true })
-  return tls.connect({ ...target, ...tlsOptions(options.tls, options.host), noDelay: true })
+  const socket =
+    options.tls === 'cleartext'
+      ? net.connect(target)
+      : tls.connect({ ...target, ...tlsOptions(options.tls, options.host) })
+  return socket.setNoDelay(true)
 }
 
 function tlsOptions(given: LinkTls, host: string) {
