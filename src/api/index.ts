@@ -8,9 +8,13 @@ export { LocalClusterView, type Reviewer, serverUser } from './registry/local-cl
 export type { RegistryContext } from './registry/registry-context.ts'
 export {
   answerReview,
+  type IssuedToken,
+  type IssueToken,
   type ReviewResource,
   type ReviewSources,
   reviewResources,
+  type TokenRequestCall,
 } from './reviews/index.ts'
 export { defaultWatchLimits, type WatchLimits } from './serving/open-watch.ts'
 export { ResourceApi, type ResourceApiParts, type ResourceHandler } from './serving/resource-api.ts'
+export { tokenRequestHandler, tokenSubresource } from './serving/token-request.ts'

@@ -16,6 +16,8 @@ export interface TokenAuthenticator {
   authenticateToken(
     token: string,
     signal: AbortSignal,
+    /** For whom the token must have been made; the API server itself unless given. */
+    audiences?: readonly string[],
   ): Authentication | undefined | Promise<Authentication | undefined>
 }
 
@@ -31,11 +33,12 @@ export function bearerTokens(authenticators: readonly TokenAuthenticator[]): Bea
     start: number,
     token: string,
     signal: AbortSignal,
+    audiences?: readonly string[],
   ): Authentication | undefined | Promise<Authentication | undefined> => {
     for (let index = start; index < authenticators.length; index += 1) {
-      const found = authenticators[index]?.authenticateToken(token, signal)
+      const found = authenticators[index]?.authenticateToken(token, signal, audiences)
       if (found instanceof Promise) {
-        return found.then((result) => result ?? askFrom(index + 1, token, signal))
+        return found.then((result) => result ?? askFrom(index + 1, token, signal, audiences))
       }
       if (found) return found
     }
@@ -49,7 +52,7 @@ export function bearerTokens(authenticators: readonly TokenAuthenticator[]): Bea
       const found = askFrom(0, token, signal)
       return found instanceof Promise ? found.then(orRefuse) : orRefuse(found)
     },
-    authenticateToken: (token, signal) => askFrom(0, token, signal),
+    authenticateToken: (token, signal, audiences) => askFrom(0, token, signal, audiences),
   }
 }
 

@@ -20,7 +20,9 @@ export const wellKnownKinds = {
     namespaced: true,
   },
   namespace: coreKind('Namespace', 'namespaces', false),
+  node: coreKind('Node', 'nodes', false),
   pod: coreKind('Pod', 'pods'),
+  secret: coreKind('Secret', 'secrets'),
   service: coreKind('Service', 'services'),
   serviceAccount: coreKind('ServiceAccount', 'serviceaccounts'),
 } as const satisfies Readonly<Record<string, Kind>>

@@ -7,11 +7,13 @@ import {
   type Component,
   type Logger,
   neverFails,
+  notServed,
   WrongUsage,
 } from '../core/index.ts'
 import { MetricsRegistry } from '../core/metrics/index.ts'
 import { checkPeriodically, type Pki } from '../pki/index.ts'
 import { ensureAdminKubeconfig } from './composition/admin-kubeconfig.ts'
+import { allFeatures } from './composition/all-features.ts'
 import { Closers } from './composition/closers.ts'
 import { runControllers } from './composition/controllers.ts'
 import { type OpenFeatures, openFeatures } from './composition/features.ts'
@@ -45,7 +47,7 @@ export interface ApiServerParts {
   readonly clock: Clock
   readonly log: Logger
   readonly process: ServerProcess & { readonly stats: ProcessStats; readonly stdout: Writable }
-  /** Opened in this order. */
+  /** Opened in this order; all there are unless given. */
   readonly features?: readonly Feature[]
 }
 
@@ -60,6 +62,13 @@ export interface Serving {
 }
 
 const minuteMs = 60_000
+
+/** What the cluster asks back for and what can only be opened after it. */
+interface LateParts {
+  identity?: Identity
+  revocations?: Revocations
+  features?: OpenFeatures
+}
 
 /** The API server on an embedded store, from its data directory to its port. */
 export class ApiServer implements Component {
@@ -92,22 +101,9 @@ export class ApiServer implements Component {
     const { signal } = this.#ending
     const state = await openState(this.#parts.dataDirectory, this.#parts, this.#closers)
     const { pki, directory } = state
-    // Filled below: tokens of features are known only once the cluster is open.
-    const known: { identity?: Identity; revocations?: Revocations } = {}
-    const [serviceCidr = '', ...moreCidrs] = options.serviceClusterIpRange
-    const cluster = openCluster({
-      store: state.store,
-      clock,
-      log,
-      serviceCidrs: [serviceCidr, ...moreCidrs],
-      authenticateToken: async (token, _audiences, aborted) => {
-        const found = await known.identity?.bearer.authenticateToken(token, aborted)
-        if (!found) return undefined
-        // Whoever is refused here must not be vouched for to others.
-        known.revocations?.check(found)
-        return withBaseGroup(found)
-      },
-    })
+    const [serviceCidr = ''] = options.serviceClusterIpRange
+    const known: LateParts = {}
+    const cluster = this.#openCluster(state, known)
     await ensureNamespaces(cluster.view, signal)
     await preparePolicy(cluster, { log, signal }, this.#closers)
     const revocations = await watchRevocations(cluster.view, { clock, log }, this.#closers)
@@ -117,11 +113,12 @@ export class ApiServer implements Component {
       options,
       clientCa: await openClientCa(options, pki, { log, signal }),
       tokens: features.tokens,
+      anonymousPaths: features.anonymousPaths,
       clock,
       log,
       signal,
     })
-    Object.assign(known, { identity, revocations })
+    Object.assign(known, { identity, revocations, features })
     const serviceAddress = firstServiceAddress(serviceCidr)
     const certificate = await openServing(options, pki, serviceAddress, { clock, log })
     this.#closers.add('serving certificate', () => certificate.close())
@@ -152,13 +149,35 @@ export class ApiServer implements Component {
     await this.#closers.closeAll(deadline)
   }
 
+  #openCluster({ store }: ServerState, known: LateParts): LocalCluster {
+    const { options, clock, log } = this.#parts
+    const [serviceCidr = '', ...moreCidrs] = options.serviceClusterIpRange
+    return openCluster({
+      store,
+      clock,
+      log,
+      serviceCidrs: [serviceCidr, ...moreCidrs],
+      issueToken: async (call, signal) => {
+        if (!known.features?.issueToken) throw notServed()
+        return known.features.issueToken(call, signal)
+      },
+      authenticateToken: async (token, audiences, signal) => {
+        const found = await known.identity?.bearer.authenticateToken(token, signal, audiences)
+        if (!found) return undefined
+        // Whoever is refused here must not be vouched for to others.
+        known.revocations?.check(found)
+        return withBaseGroup(found)
+      },
+    })
+  }
+
   async #openFeatures(
     cluster: LocalCluster,
     { directory, pki }: ServerState,
     metrics: MetricsRegistry,
   ): Promise<OpenFeatures> {
     const { options, clock, log } = this.#parts
-    const features = await openFeatures(this.#parts.features ?? [], {
+    const features = await openFeatures(this.#parts.features ?? allFeatures, {
       options,
       directory,
       pki,
@@ -217,6 +236,7 @@ export class ApiServer implements Component {
       controllers.abort()
       await running
     })
+    await features.listening()
     gate.ready()
     this.#serving = { url, port, adminKubeconfig: path, view, pki }
     log.info({ url }, 'serving')

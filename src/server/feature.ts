@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import type { Controller, ExtraSubresource, ResourceHandler } from '../api/index.ts'
+import type { Controller, ExtraSubresource, IssueToken, ResourceHandler } from '../api/index.ts'
 import type { TokenAuthenticator } from '../authn/index.ts'
 import type { Admission, Authorizer, Clock, ClusterView, Logger } from '../core/index.ts'
 import type { MetricsRegistry } from '../core/metrics/index.ts'
@@ -43,6 +43,12 @@ export interface FeatureParts {
   readonly routes?: readonly PathRoute[]
   readonly subresources?: readonly FeatureSubresource[]
   readonly admissions?: readonly Admission[]
+  /** Makes the tokens that TokenRequest asks for, also within the server. */
+  readonly issueToken?: IssueToken
+  /** Exact paths that requests without a credential may ask for; RBAC still decides. */
+  readonly anonymousPaths?: readonly string[]
+  /** Called once the port is open, before the server says that it is ready. */
+  readonly onListening?: () => Promise<void>
   /** Run while the server serves. */
   readonly controllers?: readonly Controller[]
 }

@@ -8,15 +8,19 @@ import {
   type UserInfo,
 } from '../../core/index.ts'
 import { reviewAccess, reviewRules } from './access-review.ts'
+import type { IssueToken } from './token-request.ts'
 import { type AuthenticateToken, reviewSelf, reviewToken } from './token-review.ts'
 
 export { type ReviewResource, reviewResources } from './review-table.ts'
+export type { IssuedToken, IssueToken, TokenRequestCall } from './token-request.ts'
 
 /** What reviews are answered with. */
 export interface ReviewSources {
   readonly authorizer: Authorizer
   readonly authenticateToken: AuthenticateToken
   readonly clock: Clock
+  /** Absent where nobody issues tokens. */
+  readonly issueToken?: IssueToken | undefined
 }
 
 /** A question to the cluster, in the form of an object. */
@@ -41,6 +45,7 @@ export async function answerReview(
     case 'SelfSubjectAccessReview':
       return reviewAccess(object, asker, sources.authorizer, signal)
     case 'TokenRequest':
-      throw notServed()
+      if (!sources.issueToken) throw notServed()
+      return (await sources.issueToken({ object, asker, dryRun: false }, signal)).object
   }
 }

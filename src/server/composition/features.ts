@@ -1,11 +1,15 @@
-import type { ExtraSubresource, ResourceHandler } from '../../api/index.ts'
+import type { ExtraSubresource, IssueToken, ResourceHandler } from '../../api/index.ts'
 import type { Feature, FeatureContext, FeatureParts } from '../feature.ts'
 
 /** What all features together add to the server. */
-export interface OpenFeatures extends Required<Omit<FeatureParts, 'subresources'>> {
+export interface OpenFeatures
+  extends Required<Omit<FeatureParts, 'subresources' | 'issueToken' | 'onListening'>> {
   /** By `group/version/resource/subresource`. */
   readonly extensions: ReadonlyMap<string, ResourceHandler>
   readonly extras: readonly ExtraSubresource[]
+  readonly issueToken?: IssueToken | undefined
+  /** Tells all features that the port is open. */
+  listening(): Promise<void>
 }
 
 /** Opens the features one after another. */
@@ -21,6 +25,11 @@ export async function openFeatures(
     routes: opened.flatMap((parts) => parts.routes ?? []),
     admissions: opened.flatMap((parts) => parts.admissions ?? []),
     controllers: opened.flatMap((parts) => parts.controllers ?? []),
+    anonymousPaths: opened.flatMap((parts) => parts.anonymousPaths ?? []),
+    issueToken: opened.find((parts) => parts.issueToken)?.issueToken,
+    listening: async () => {
+      for (const parts of opened) await parts.onListening?.()
+    },
     extensions: new Map(subresources.map(({ entry, handle }) => [pathOf(entry), handle])),
     extras: subresources.map(({ entry }) => entry),
   }

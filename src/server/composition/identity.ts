@@ -31,6 +31,8 @@ export interface IdentityParts {
   readonly clientCa: TrustBundle
   /** Token kinds of the features, asked after the token file. */
   readonly tokens: readonly TokenAuthenticator[]
+  /** Paths of the features that are open to requests without a credential. */
+  readonly anonymousPaths: readonly string[]
   readonly clock: Clock
   readonly log: Logger
   readonly signal: AbortSignal
@@ -128,6 +130,7 @@ async function frontProxyOf(
 /** The one ordered list of authenticators. */
 export async function openIdentity(parts: IdentityParts): Promise<Identity> {
   const { options, clock, clientCa } = parts
+  const openPaths = [...defaultAnonymousPaths, ...parts.anonymousPaths]
   const frontProxy = await frontProxyOf(parts)
   const bearer = bearerTokens([...(await tokenFileOf(parts)), ...parts.tokens])
   const bundles = [clientCa, ...frontProxy.roots]
@@ -135,7 +138,7 @@ export async function openIdentity(parts: IdentityParts): Promise<Identity> {
     ...frontProxy.authenticators,
     clientCertificate(verifierFor(clientCa, clock)),
     bearer,
-    ...(options.anonymousAuth ? [anonymous({ paths: defaultAnonymousPaths })] : []),
+    ...(options.anonymousAuth ? [anonymous({ paths: openPaths })] : []),
   ])
   return {
     authenticator: perConnection(chain),

@@ -37,6 +37,7 @@ export interface LocalClusterParts {
   readonly log: Logger
   readonly serviceCidrs: readonly [string, ...string[]]
   readonly authenticateToken: ReviewSources['authenticateToken']
+  readonly issueToken: ReviewSources['issueToken']
 }
 
 function subjectOfRequest(encoded: string) {
@@ -45,7 +46,7 @@ function subjectOfRequest(encoded: string) {
 
 /** Puts registry, authorization and the checks on writes together. */
 export function openCluster(parts: LocalClusterParts): LocalCluster {
-  const { store, clock, log, serviceCidrs, authenticateToken } = parts
+  const { store, clock, log, serviceCidrs, authenticateToken, issueToken } = parts
   // Filled below: the checks need the view, and the view needs the registry that they guard.
   const admissions: Admission[] = []
   const context = openRegistry({ store, clock, serviceCidrs, admissions })
@@ -54,7 +55,7 @@ export function openCluster(parts: LocalClusterParts): LocalCluster {
   )
   const rbac = new RbacAuthorizer(view, log)
   const authorizer = union([superusers, nodeAuthorizer(view), rbac])
-  const reviews: ReviewSources = { authorizer, authenticateToken, clock }
+  const reviews: ReviewSources = { authorizer, authenticateToken, issueToken, clock }
   admissions.push(
     nodeAdmission(subjectOfRequest),
     certificateAdmission({ authorizer, readSubject: subjectOfRequest }),

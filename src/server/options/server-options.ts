@@ -4,6 +4,7 @@ import { defineOptions, longestTimerMs, type OptionValues } from '../../core/ind
 const serving = 'Serving'
 const identity = 'Identity'
 const cluster = 'Cluster'
+const serviceAccounts = 'Service accounts'
 const audit = 'Audit'
 const limits = 'Limits'
 const running = 'Running'
@@ -150,6 +151,68 @@ export const serverOptions = defineOptions({
     placeholder: 'PREFIX',
     group: identity,
     describe: 'beginning of headers in which a front proxy tells more of the user',
+  },
+  'service-account-issuer': {
+    type: 'string',
+    repeatable: true,
+    placeholder: 'URL',
+    defaultText: 'https://HOST:PORT of the first start, which is then kept',
+    group: serviceAccounts,
+    describe: 'issuer of tokens: the first one signs, all are accepted',
+  },
+  'service-account-jwks-uri': {
+    type: 'string',
+    placeholder: 'URL',
+    defaultText: '/openid/v1/jwks at the external address',
+    group: serviceAccounts,
+    describe: 'where outsiders find the key set, if not at this server',
+  },
+  'service-account-signing-key-file': {
+    type: 'path',
+    placeholder: 'FILE',
+    defaultText: 'keys kept in the cluster, which can be rotated',
+    group: serviceAccounts,
+    describe: 'private key that signs tokens, PEM',
+  },
+  'service-account-key-file': {
+    type: 'path',
+    repeatable: true,
+    placeholder: 'FILE',
+    group: serviceAccounts,
+    describe: 'further keys whose tokens are accepted, PEM, public or private',
+  },
+  'api-audiences': {
+    type: 'string',
+    repeatable: true,
+    placeholder: 'AUDIENCE',
+    defaultText: 'the issuers',
+    group: serviceAccounts,
+    describe: 'audience that the tokens of API clients must name',
+  },
+  'service-account-max-token-expiration': {
+    type: 'duration',
+    min: 0,
+    default: 0,
+    group: serviceAccounts,
+    describe: 'longest life of a token that can be asked for, an hour or more; 0 sets no limit',
+  },
+  'service-account-extend-token-expiration': {
+    type: 'boolean',
+    default: true,
+    group: serviceAccounts,
+    describe: 'let the default tokens of Pods live a year, for clients that do not read them again',
+  },
+  'service-account-issuer-public': {
+    type: 'boolean',
+    default: false,
+    group: serviceAccounts,
+    describe: 'show the discovery document and the key set to everybody, without a credential',
+  },
+  'service-account-issuer-placeholders': {
+    type: 'boolean',
+    default: false,
+    group: serviceAccounts,
+    describe: 'add endpoints without meaning to the discovery document, for parsers that insist',
   },
   'service-cluster-ip-range': {
     type: 'cidr',

@@ -1,0 +1,76 @@
+import type { IncomingMessage } from 'node:http'
+import { invalid, type KubeObject, methodNotAllowed } from '../../core/index.ts'
+import type { ExtraSubresource } from '../documents/index.ts'
+import { dropUnkept } from '../registry/unkept-metadata.ts'
+import type { IssueToken } from '../reviews/index.ts'
+import { type RequestCall, wantsPretty } from './api-call.ts'
+import { decodeSentBytes } from './decode-sent.ts'
+import { placeInNamespace } from './place-in-namespace.ts'
+import type { ResourceHandler } from './resource-api.ts'
+import { notAcceptable, responseForm } from './response-form.ts'
+import { sendValue } from './send.ts'
+import { warn } from './warn.ts'
+import { writeParametersOf } from './write-parameters.ts'
+
+const kind = { group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest' } as const
+
+/** How discovery shows `serviceaccounts/token`. */
+export const tokenSubresource: ExtraSubresource = {
+  group: '',
+  version: 'v1',
+  resource: 'serviceaccounts',
+  name: 'token',
+  kind,
+  verbs: ['create'],
+}
+
+/** What TokenRequests are answered with. */
+export interface TokenRequestParts {
+  readonly readBody: (request: IncomingMessage, signal: AbortSignal) => Promise<Buffer>
+  readonly issue: IssueToken
+}
+
+/** POST of a TokenRequest: answered with a token, never stored. */
+export function tokenRequestHandler({ readBody, issue }: TokenRequestParts): ResourceHandler {
+  return async ({ request, info, authentication }, response, signal) => {
+    if (info.verb !== 'create') throw methodNotAllowed()
+    const form = responseForm(request.headers.accept)
+    if (form.view !== 'object') throw notAcceptable()
+    const { user } = authentication
+    const call: RequestCall = {
+      info,
+      user,
+      request,
+      response,
+      signal,
+      readBody: () => readBody(request, signal),
+    }
+    const { fieldValidation, dryRun } = writeParametersOf(info.query, 'CreateOptions')
+    const { object, warnings } = await decodeSentBytes(await call.readBody(), kind, {
+      contentType: request.headers['content-type'],
+      fieldValidation,
+    })
+    placeAtAccount(object, info.namespace, info.name)
+    const issued = await issue({ object, asker: user, dryRun }, signal)
+    warn(call, [...warnings, ...issued.warnings])
+    const options = { encoding: form.encoding, pretty: wantsPretty(call) }
+    await sendValue(response, 201, issued.object, options)
+  }
+}
+
+/** The request is for the service account in the URL, whatever it leaves out. */
+function placeAtAccount(object: KubeObject, namespace: string, name: string): void {
+  const account = { ...kind, resource: 'serviceaccounts', namespaced: true }
+  placeInNamespace(account, namespace, object)
+  const given = object.metadata.name
+  if (given !== '' && given !== name)
+    throw invalid(kind, name, [
+      {
+        reason: 'FieldValueInvalid',
+        message: `Invalid value: ${JSON.stringify(given)}: must match the service account name`,
+        field: 'metadata.name',
+      },
+    ])
+  object.metadata.name = name
+  dropUnkept(object.metadata)
+}

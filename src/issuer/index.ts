@@ -1,0 +1,8 @@
+export * from './documents/issuer-documents.ts'
+export * from './documents/issuer-name.ts'
+export type { IssuerNames } from './documents/issuer-names.ts'
+export type { IssuerKeys, KeyState } from './keys/issuer-keys.ts'
+export { type KeyFiles, openStaticKeys } from './keys/static-keys.ts'
+export { StoredKeys, type StoredKeysParts } from './keys/stored-keys.ts'
+export { serviceAccountTokens, type TokenAuthenticatorParts } from './tokens/token-authenticator.ts'
+export { createTokenIssuer, type TokenIssuerParts } from './tokens/token-issuer.ts'

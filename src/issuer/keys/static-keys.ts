@@ -1,0 +1,44 @@
+import { readFile } from 'node:fs/promises'
+import { CommandFailed, systemErrorCode } from '../../core/index.ts'
+import {
+  KeyRefused,
+  KeySet,
+  publicKeysFromPem,
+  signingKeyFromPem,
+  type VerificationKey,
+} from '../../jose/index.ts'
+import type { IssuerKeys, KeyState } from './issuer-keys.ts'
+
+/** As long as Kubernetes lets others keep keys that do not change. */
+const maxAgeSeconds = 3_600
+
+/** Where keys come from that only a restart changes. */
+export interface KeyFiles {
+  readonly signingKeyFile: string
+  /** Private or public keys, several in a file if need be. */
+  readonly keyFiles: readonly string[]
+}
+
+/** Keys from files. The set is that of all files and of the signing key, so that nothing is signed that nobody can verify. */
+export async function openStaticKeys({ signingKeyFile, keyFiles }: KeyFiles): Promise<IssuerKeys> {
+  const signer = await readKeys(signingKeyFile, signingKeyFromPem)
+  const others: VerificationKey[] = []
+  for (const file of keyFiles) others.push(...(await readKeys(file, publicKeysFromPem)))
+  const published = new KeySet([...others, signer.publicKey])
+  const current: KeyState = { signer, published, accepted: published, maxAgeSeconds }
+  return { current, onChange: () => () => {} }
+}
+
+async function readKeys<Keys>(
+  file: string,
+  read: (pem: string, where: string) => Keys,
+): Promise<Keys> {
+  try {
+    return read(await readFile(file, 'utf8'), file)
+  } catch (cause) {
+    if (cause instanceof KeyRefused)
+      throw new CommandFailed('ISSUER_KEY_REFUSED', cause.message, { cause })
+    const why = systemErrorCode(cause) ?? 'unknown error'
+    throw new CommandFailed('ISSUER_KEY_UNREADABLE', `cannot read ${file}: ${why}`, { cause })
+  }
+}

@@ -1,0 +1,90 @@
+import {
+  badRequest,
+  type ClusterView,
+  conflict,
+  isRecord,
+  type Kind,
+  type KubeObject,
+  notFound,
+  wellKnownKinds,
+} from '../../core/index.ts'
+import type { BoundKind, ServiceAccountClaims } from './service-account-claims.ts'
+
+const kinds: Readonly<Record<BoundKind, Kind>> = {
+  Pod: wellKnownKinds.pod,
+  Secret: wellKnownKinds.secret,
+  Node: wellKnownKinds.node,
+}
+
+/** An object that a token shall be bound to, as its asker names it. */
+export interface BoundObjectRef {
+  readonly kind: string
+  readonly apiVersion: string
+  readonly name: string
+  readonly uid: string
+}
+
+const isBoundKind = (kind: string): kind is BoundKind => Object.hasOwn(kinds, kind)
+
+/** Finds the object of a token: in the cluster, by kind and name. */
+export function findBound(
+  view: ClusterView,
+  bound: { readonly kind: BoundKind; readonly name: string },
+  namespace: string,
+  signal: AbortSignal,
+): Promise<KubeObject | undefined> {
+  const kind = kinds[bound.kind]
+  return view.get(kind, { name: bound.name, ...(kind.namespaced && { namespace }) }, signal)
+}
+
+/** What a new token says of the object that it is bound to; throws an ApiError when that cannot be. */
+export async function bindTo(
+  view: ClusterView,
+  ref: BoundObjectRef,
+  account: KubeObject,
+  signal: AbortSignal,
+): Promise<Pick<ServiceAccountClaims, 'bound' | 'node'>> {
+  const { kind, apiVersion, name, uid } = ref
+  if (!isBoundKind(kind) || apiVersion !== 'v1')
+    throw badRequest(
+      `cannot bind token to object of type ${groupAndVersion(apiVersion)}, Kind=${kind}`,
+    )
+  const { namespace = '', name: accountName } = account.metadata
+  const object = await findBound(view, { kind, name }, namespace, signal)
+  if (!object) throw notFound(kinds[kind], name)
+  if (uid !== '' && uid !== object.metadata.uid)
+    throw conflict(
+      kinds[kind],
+      name,
+      `the UID in the bound object reference (${uid}) does not match the UID in record. The object might have been deleted and then recreated`,
+    )
+  if (kind === 'Pod' && accountOf(object) !== accountName)
+    throw badRequest(
+      `cannot bind token for serviceaccount ${JSON.stringify(accountName)} to pod running with different serviceaccount name.`,
+    )
+  const bound = { kind, name, uid: object.metadata.uid ?? '' }
+  return kind === 'Pod' ? { bound, ...(await nodeOf(view, object, signal)) } : { bound }
+}
+
+const groupAndVersion = (apiVersion: string): string =>
+  apiVersion.includes('/') ? apiVersion : `/${apiVersion}`
+
+function specText(pod: KubeObject, field: string): string {
+  const spec = pod['spec']
+  const value = isRecord(spec) ? spec[field] : undefined
+  return typeof value === 'string' ? value : ''
+}
+
+const accountOf = (pod: KubeObject): string => specText(pod, 'serviceAccountName')
+
+async function nodeOf(
+  view: ClusterView,
+  pod: KubeObject,
+  signal: AbortSignal,
+): Promise<Pick<ServiceAccountClaims, 'node'>> {
+  const name = specText(pod, 'nodeName')
+  if (name === '') return {}
+  const node = await findBound(view, { kind: 'Node', name }, '', signal)
+  const uid = node?.metadata.uid
+  return { node: uid === undefined ? { name } : { name, uid } }
+}

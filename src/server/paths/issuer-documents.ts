@@ -1,0 +1,78 @@
+import type { ServerResponse } from 'node:http'
+import { notServed } from '../../core/index.ts'
+import {
+  discoveryPath,
+  type IssuerDocument,
+  type IssuerDocuments,
+  type IssuerFacts,
+  type IssuerKeys,
+  jwksPath,
+  renderIssuerDocuments,
+} from '../../issuer/index.ts'
+import type { RoutedRequest } from '../pipeline-parts.ts'
+import type { PathRoute } from './routes.ts'
+
+/** Every spelling of the paths at which the documents are. */
+export const issuerPaths: readonly string[] = [discoveryPath, jwksPath].flatMap((path) => [
+  path,
+  `${path}/`,
+])
+
+/** Serves the discovery document and the key set, rendered once per change of the keys. */
+export class IssuerDocumentServer {
+  readonly #keys: IssuerKeys
+  #facts: IssuerFacts | undefined
+  #documents: IssuerDocuments | undefined
+
+  constructor(keys: IssuerKeys) {
+    this.#keys = keys
+    keys.onChange(() => this.#render())
+  }
+
+  /** From now on the documents are there. */
+  show(facts: IssuerFacts): void {
+    this.#facts = facts
+    this.#render()
+  }
+
+  get routes(): PathRoute[] {
+    const both = (path: string, pick: (documents: IssuerDocuments) => IssuerDocument) =>
+      [path, `${path}/`].map((each, index) => ({
+        path: each,
+        listed: index === 0,
+        handle: (routed: RoutedRequest, response: ServerResponse) =>
+          this.#answer(routed, response, pick),
+      }))
+    return [
+      ...both(discoveryPath, ({ discovery }) => discovery),
+      ...both(jwksPath, ({ jwks }) => jwks),
+    ]
+  }
+
+  #render(): void {
+    if (this.#facts)
+      this.#documents = renderIssuerDocuments(this.#facts, this.#keys.current.published)
+  }
+
+  #answer(
+    { request }: RoutedRequest,
+    response: ServerResponse,
+    pick: (documents: IssuerDocuments) => IssuerDocument,
+  ): void {
+    if (!this.#documents) throw notServed()
+    const { body, contentType, etag } = pick(this.#documents)
+    const maxAge = this.#keys.current.maxAgeSeconds
+    response.setHeader('Cache-Control', `public, max-age=${maxAge}`)
+    response.setHeader('ETag', etag)
+    if (matches(request.headers['if-none-match'], etag)) {
+      response.writeHead(304).end()
+      return
+    }
+    response.writeHead(200, { 'Content-Type': contentType, 'Content-Length': body.length })
+    response.end(request.method === 'HEAD' ? undefined : body)
+  }
+}
+
+const matches = (header: string | undefined, etag: string): boolean =>
+  header !== undefined &&
+  header.split(',').some((each) => each.trim() === '*' || each.trim().replace(/^W\//, '') === etag)
