@@ -1,6 +1,7 @@
 import type { Command } from '../command.ts'
 import { serveCommand } from './serve.ts'
 import { storeBackupCommand, storeCheckCommand, storeRestoreCommand } from './store.ts'
+import { tunnelAgentCommand } from './tunnel-agent.ts'
 import { upCommand } from './up.ts'
 import { userCreateCommand } from './user-create.ts'
 import { userListCommand } from './user-list.ts'
@@ -11,6 +12,7 @@ import { versionCommand } from './version.ts'
 export const commands: readonly Command[] = [
   upCommand,
   serveCommand,
+  tunnelAgentCommand,
   userCreateCommand,
   userListCommand,
   userRevokeCommand,

@@ -1,0 +1,52 @@
+import { runUntilDrained, systemClock } from '../core/index.ts'
+import { createTunnelAgent, type TunnelAgent } from '../tunnel/agent/index.ts'
+import type { TunnelAgentOptions } from '../tunnel/options/index.ts'
+import type { Io } from './io.ts'
+import { createLogger } from './stderr-logger.ts'
+
+/** From this number on upstream's programs tell what only their makers want to know. */
+const debugVerbosity = 5
+
+/** Runs a tunnel agent until the process is asked to end. */
+export async function runTunnelAgent(
+  options: TunnelAgentOptions & { readonly output: 'text' | 'json' },
+  io: Io,
+): Promise<void> {
+  const text = options.logFormat === 'text' || (options.logFormat === 'auto' && io.interactive)
+  const log = createLogger({
+    level: options.v >= debugVerbosity ? 'debug' : options.logLevel,
+    format: text ? 'text' : 'json',
+    clock: systemClock,
+    write: (line) => io.stderr(line),
+  })
+  const { isRoot, env } = io
+  const agent = createTunnelAgent({ options, clock: systemClock, log, isRoot, env })
+  await runUntilDrained([agent], {
+    drain: io.drain,
+    kill: io.kill,
+    graceMs: options.drainTimeout,
+    log,
+    onReady: () =>
+      io.stdout(
+        options.output === 'json'
+          ? `${JSON.stringify({ agentId: agent.agentId, ...agent.ports })}\n`
+          : startLines(options, agent),
+      ),
+  })
+}
+
+function startLines(options: TunnelAgentOptions, agent: TunnelAgent): string {
+  const { bindAddress, target } = options
+  const health = options.healthServerHost === '' ? '*' : options.healthServerHost
+  const servers = options.proxyServerHost.map((host) => `${host} (port ${options.proxyServerPort})`)
+  const rows = [
+    ['agent', agent.agentId],
+    ['servers', servers.join(', ')],
+    ...(bindAddress === undefined
+      ? []
+      : target.map((text) => ['node port', `${bindAddress} for ${text}`])),
+    ['health', `${health}:${agent.ports.health}  (/healthz /readyz /metrics)`],
+    ['admin', `${options.adminBindAddress}:${agent.ports.admin}`],
+  ] as const
+  return rows.map(([what = '', where = '']) => `${what.padEnd(9)}  ${where}\n`).join('')
+}

@@ -1,0 +1,84 @@
+import { type Logger, SallyportError } from '../../core/index.ts'
+import type { ConnectLinkOptions } from '../grpc/index.ts'
+import { allCapabilities, type Link, type PacketTally } from '../link/index.ts'
+import { dismissLink } from './dismiss-link.ts'
+import { type ServerAddress, showAddress } from './server-addresses.ts'
+import { type CredentialFiles, readCredentials } from './server-credentials.ts'
+
+/** Opens a link as `connectLink` does. */
+export type Connect = (options: ConnectLinkOptions) => Promise<Link>
+
+/** How the agent presents itself, and to whom. */
+export interface ServerConnectorParts {
+  readonly connect: Connect
+  readonly files: CredentialFiles
+  readonly agentId: string
+  readonly agentIdentifiers: string
+  readonly alpn: readonly string[]
+  readonly keepaliveMs: number
+  readonly packets: PacketTally
+  readonly log: Logger
+}
+
+/** A link to a server that has said who it is. */
+export interface ConnectedServer {
+  readonly serverId: string
+  /** How many servers it says there are; absent when it does not say. */
+  readonly serverCount?: number
+  readonly link: Link
+}
+
+/** A server answered, but not as one must. */
+class ServerUnusable extends SallyportError {
+  readonly code = 'TUNNEL_SERVER_UNUSABLE'
+}
+
+/** Servers in Go hang up on those who ask more often than every 30 s. */
+const latestAskMs = 35_000
+const answerMs = 20_000
+
+/** Connects to the server at an address, with the proofs of identity that the files hold now. */
+export async function connectServer(
+  parts: ServerConnectorParts,
+  address: ServerAddress,
+  signal: AbortSignal,
+): Promise<ConnectedServer> {
+  const { ca, cert, key, token } = await readCredentials(parts.files)
+  const link = await parts.connect({
+    host: address.host,
+    port: address.port,
+    tls: {
+      ca,
+      ...(cert !== undefined && { cert }),
+      ...(key !== undefined && { key: key.reveal() }),
+      ...(address.name !== undefined && { servername: address.name }),
+      ...(parts.alpn.length > 0 && { alpn: parts.alpn }),
+      minVersion: 'TLSv1.2',
+    },
+    metadata: {
+      agentid: parts.agentId,
+      ...(parts.agentIdentifiers !== '' && { agentidentifiers: parts.agentIdentifiers }),
+      ...(token !== undefined && { authorization: `Bearer ${token.reveal()}` }),
+    },
+    capabilities: allCapabilities,
+    keepalive: { timeMs: Math.min(parts.keepaliveMs, latestAskMs), timeoutMs: answerMs },
+    packets: parts.packets,
+    log: parts.log,
+    signal,
+  })
+  return introduced(link, showAddress(address))
+}
+
+/** Checks the headers of a server; a link to one that does not say who it is, is closed. */
+function introduced(link: Link, where: string): ConnectedServer {
+  const ids = link.metadata['serverid'] ?? []
+  const counts = link.metadata['servercount'] ?? []
+  const [serverId] = ids
+  if (serverId === undefined || serverId === '' || ids.length > 1) {
+    dismissLink(link)
+    throw new ServerUnusable(`${where} sent ${ids.length} server ids in its header, not one`)
+  }
+  const [count = ''] = counts
+  const isCount = counts.length === 1 && /^\d{1,9}$/.test(count)
+  return { serverId, link, ...(isCount && { serverCount: Number(count) }) }
+}

@@ -1,0 +1,160 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import { type Clock, type Logger, pause, systemErrorCode } from '../../core/index.ts'
+import { join, type Link, socketLeg } from '../link/index.ts'
+import type { Activity } from './activity.ts'
+import { dialControlPlane } from './dial-control-plane.ts'
+import type { Target } from './options/index.ts'
+
+/** How long a server may take to connect for us. */
+const dialDeadlineMs = 30_000
+const tcpKeepAliveMs = 30_000
+const firstRetryMs = 100
+const longestRetryMs = 5_000
+
+/** What a listener works with. */
+export interface NodeListenerParts {
+  readonly bindAddress: string
+  readonly links: () => readonly Link[]
+  readonly activity: Activity
+  readonly clock: Clock
+  readonly random: () => number
+  readonly log: Logger
+}
+
+/** One local port that stands for an address in the control plane. */
+export class NodeListener {
+  readonly target: Target
+  readonly #parts: NodeListenerParts
+  readonly #log: Logger
+  readonly #sockets = new Set<Socket>()
+  readonly #stop = new AbortController()
+  #server: Server | undefined
+  #problem: string | undefined = 'is being opened'
+  #binding: Promise<void> | undefined
+
+  constructor(target: Target, parts: NodeListenerParts) {
+    this.target = target
+    this.#parts = parts
+    this.#log = parts.log.child({ target: target.address })
+  }
+
+  /** Why nobody can connect yet, or nothing. */
+  get problem(): string | undefined {
+    return this.#problem
+  }
+
+  /** The port that is listened on, once it is. */
+  get port(): number | undefined {
+    const address = this.#server?.address()
+    return typeof address === 'object' ? address?.port : undefined
+  }
+
+  get openConnections(): number {
+    return this.#sockets.size
+  }
+
+  /** Begins to listen; tries again for as long as the address is not there or the port is taken. */
+  start(): void {
+    this.#binding ??= this.#bind()
+  }
+
+  /** Closes the port, and cuts the connections that came by it. */
+  async stop(): Promise<void> {
+    this.#stop.abort(new Error('the agent is going away'))
+    await this.#binding
+    const server = this.#server
+    this.#server = undefined
+    if (server === undefined) return
+    const closed = once(server, 'close')
+    server.close()
+    for (const socket of this.#sockets) socket.destroy()
+    await closed
+  }
+
+  async #bind(): Promise<void> {
+    const { signal } = this.#stop
+    let retryMs = firstRetryMs
+    while (!signal.aborted) {
+      try {
+        await this.#listen()
+        return
+      } catch (error) {
+        this.#unbound(error)
+      }
+      await pause(retryMs, signal)
+      retryMs = Math.min(retryMs * 2, longestRetryMs)
+    }
+  }
+
+  async #listen(): Promise<void> {
+    const { bindAddress: host } = this.#parts
+    const port = this.target.localPort
+    const server = createServer(
+      {
+        allowHalfOpen: true,
+        noDelay: true,
+        keepAlive: true,
+        keepAliveInitialDelay: tcpKeepAliveMs,
+      },
+      (socket) => this.#accept(socket),
+    )
+    server.listen({ host, port, ipv6Only: true })
+    await once(server, 'listening')
+    server.on('error', (err) => this.#log.error({ err }, 'a local port failed'))
+    this.#server = server
+    this.#problem = undefined
+    const address = server.address() as AddressInfo
+    this.#log.info({ address: address.address, port: address.port }, 'local port opened')
+  }
+
+  #unbound(error: unknown): void {
+    const code = systemErrorCode(error) ?? 'unknown error'
+    const { bindAddress } = this.#parts
+    const where = `${bindAddress} port ${this.target.localPort}`
+    const said = whyUnbound[code] ?? code
+    const problem = `cannot listen on ${where}: ${said}`
+    // One line is enough for as long as nothing changes.
+    if (problem !== this.#problem) this.#log.warn({ bindAddress, code }, `${problem}, trying again`)
+    this.#problem = problem
+  }
+
+  #accept(socket: Socket): void {
+    const { activity } = this.#parts
+    activity.begin()
+    this.#sockets.add(socket)
+    socket.once('close', () => {
+      this.#sockets.delete(socket)
+      activity.end()
+    })
+    void this.#carry(socket)
+  }
+
+  /** Never throws: whatever fails ends this one connection. */
+  async #carry(socket: Socket): Promise<void> {
+    const leg = socketLeg(socket)
+    const gone = new AbortController()
+    const cancel = (): void => gone.abort()
+    socket.once('close', cancel)
+    this.#stop.signal.addEventListener('abort', cancel, { once: true })
+    try {
+      const channel = await dialControlPlane(this.target.address, {
+        ...this.#parts,
+        deadlineMs: dialDeadlineMs,
+        signal: gone.signal,
+      })
+      await join(leg, channel)
+    } catch (err) {
+      if (!gone.signal.aborted) this.#log.warn({ err }, 'a local connection cannot be carried')
+      socket.destroy()
+    } finally {
+      this.#stop.signal.removeEventListener('abort', cancel)
+    }
+  }
+}
+
+const whyUnbound: Readonly<Record<string, string>> = {
+  EADDRNOTAVAIL: 'no interface has this address yet',
+  EADDRINUSE: 'the port is in use',
+  EACCES: 'this user may not use the port',
+}

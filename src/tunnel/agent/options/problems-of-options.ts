@@ -1,0 +1,71 @@
+import { readFeatureGates } from '../../server/options/feature-gates.ts'
+import type { TunnelAgentOptions } from './agent-options.ts'
+import { bindAddressWarning } from './bind-address.ts'
+import { parseTarget } from './parse-target.ts'
+
+/** Everything that is wrong with options that are fine each by itself. */
+export function problemsOfTunnelAgentOptions(
+  options: TunnelAgentOptions,
+  fileExists: (path: string) => boolean,
+): string[] {
+  return [
+    ...problemsOfFiles(options, fileExists),
+    ...problemsOfNodeTraffic(options),
+    ...(options.syncInterval > options.syncIntervalCap
+      ? ['--sync-interval must not be longer than --sync-interval-cap']
+      : []),
+    ...(options.enableContentionProfiling && !options.enableProfiling
+      ? ['--enable-contention-profiling needs --enable-profiling']
+      : []),
+  ]
+}
+
+function problemsOfFiles(
+  options: TunnelAgentOptions,
+  fileExists: (path: string) => boolean,
+): string[] {
+  const named = [
+    ['agent-cert', options.agentCert],
+    ['agent-key', options.agentKey],
+    ['ca-cert', options.caCert],
+    ['service-account-token-path', options.serviceAccountTokenPath],
+    ['kubeconfig', options.kubeconfig],
+  ] as const
+  const isPair = (options.agentCert === '') === (options.agentKey === '')
+  return [
+    ...(options.caCert === ''
+      ? ['--ca-cert is required: it tells the true server from a false one']
+      : []),
+    ...(isPair ? [] : ['--agent-cert and --agent-key only go together']),
+    ...named
+      .filter(([, path]) => path !== '' && !fileExists(path))
+      .map(([name, path]) => `--${name}: there is no file ${path}`),
+  ]
+}
+
+function problemsOfNodeTraffic(options: TunnelAgentOptions): string[] {
+  const { target, bindAddress, featureGates } = options
+  if (target.length === 0 || bindAddress === undefined) return []
+  const problems: string[] = []
+  if (!readFeatureGates(featureGates).nodeToMasterTraffic) {
+    problems.push(
+      '--target and --bind-address need --feature-gates NodeToMasterTraffic=true, which is off by default',
+    )
+  }
+  const unusable = bindAddressWarning(bindAddress)
+  if (unusable !== undefined && options.refuseUnusableBindAddress) problems.push(unusable)
+  return [...problems, ...problemsOfLocalPorts(target)]
+}
+
+function problemsOfLocalPorts(targets: readonly string[]): string[] {
+  const seen = new Set<number>()
+  const twice = new Set<number>()
+  for (const text of targets) {
+    const parsed = parseTarget(text)
+    if ('problem' in parsed || parsed.target.localPort === 0) continue
+    const { localPort } = parsed.target
+    if (seen.has(localPort)) twice.add(localPort)
+    seen.add(localPort)
+  }
+  return [...twice].map((localPort) => `--target: local port ${localPort} is used twice`)
+}

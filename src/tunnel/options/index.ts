@@ -1,0 +1,1 @@
+export { type TunnelAgentOptions, tunnelAgentOptions } from '../agent/options/index.ts'
