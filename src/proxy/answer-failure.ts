@@ -1,0 +1,73 @@
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { ApiError, httpCodeOf, type Logger, SallyportError } from '../core/index.ts'
+import { Refusal } from './refusal.ts'
+
+interface FailureAnswer {
+  readonly status: number
+  readonly text: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** How long the rest of a body that nobody wants is read, so that the client sees the answer. */
+const lingerMs = 1_000
+
+/** Answers a request that failed before its answer began; cuts it otherwise. */
+export function answerFailure(
+  request: IncomingMessage,
+  response: ServerResponse,
+  error: unknown,
+  log: Logger,
+): void {
+  if (response.headersSent || response.destroyed) {
+    response.destroy()
+    return
+  }
+  const { status, text, headers } = failureAnswer(error, log)
+  response.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(text) })
+  response.end(request.method === 'HEAD' ? undefined : text)
+  if (request.complete) return
+  request.resume()
+  const timer = setTimeout(() => request.socket.destroy(), lingerMs)
+  request.once('close', () => clearTimeout(timer))
+  request.once('end', () => clearTimeout(timer))
+}
+
+/** The same for a connection that asked for another protocol; it ends with the answer. */
+export function answerUpgradeFailure(socket: Duplex, error: unknown, log: Logger): void {
+  const { status, text, headers } = failureAnswer(error, log)
+  const lines = Object.entries({ ...headers, Connection: 'close' }).map(
+    ([name, value]) => `${name}: ${value}\r\n`,
+  )
+  const length = `Content-Length: ${Buffer.byteLength(text)}\r\n`
+  socket.resume()
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${lines.join('')}${length}\r\n${text}`,
+    () => socket.destroy(),
+  )
+}
+
+function failureAnswer(error: unknown, log: Logger): FailureAnswer {
+  const plain = {
+    'Content-Type': 'text/plain; charset=utf-8',
+    'X-Content-Type-Options': 'nosniff',
+  }
+  if (error instanceof Refusal)
+    return {
+      status: error.status,
+      text: `${error.message}\n`,
+      headers: { ...plain, ...error.headers },
+    }
+  if (error instanceof ApiError)
+    return {
+      status: httpCodeOf[error.reason],
+      text: `${STATUS_CODES[httpCodeOf[error.reason]]}: ${error.message}\n`,
+      headers: plain,
+    }
+  if (error instanceof SallyportError) {
+    log.warn({ err: error }, 'the API server could not be asked')
+    return { status: 502, text: `Bad Gateway: ${error.message}\n`, headers: plain }
+  }
+  log.error({ err: error }, 'a request failed')
+  return { status: 500, text: 'Internal Server Error\n', headers: plain }
+}

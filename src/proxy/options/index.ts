@@ -1,0 +1,1 @@
+export { filterDefaults, proxyOptions } from './proxy-options.ts'

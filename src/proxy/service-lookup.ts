@@ -1,0 +1,48 @@
+import type { Clock } from '../core/index.ts'
+import type { ApiReader } from './api-reader.ts'
+import type { ServiceId } from './proxied-path.ts'
+import { defaultPort, readPorts, withPort } from './service-ports.ts'
+
+const lifetimeMs = 30_000
+const maxEntries = 1_000
+
+interface Entry {
+  readonly until: number
+  readonly found: Promise<ServiceId>
+}
+
+/** Finds the port that the address of a service without one means. */
+export class ServiceLookup {
+  readonly #api: ApiReader
+  readonly #clock: Clock
+  readonly #entries = new Map<string, Entry>()
+
+  constructor(api: ApiReader, clock: Clock) {
+    this.#api = api
+    this.#clock = clock
+  }
+
+  /** The service with its port and scheme; as it was if the user may not read it. */
+  async complete(service: ServiceId): Promise<ServiceId> {
+    if (service.port !== undefined) return service
+    const key = `${service.namespace}/${service.name}`
+    const now = this.#clock.monotonic()
+    const known = this.#entries.get(key)
+    if (known && known.until > now) return known.found
+    if (this.#entries.size >= maxEntries) this.#entries.clear()
+    // One question for all who wait; it must not end with the request that happened to be first.
+    const found = this.#ask(service)
+    this.#entries.set(key, { until: now + lifetimeMs, found })
+    found.catch(() => this.#entries.delete(key))
+    return found
+  }
+
+  async #ask(service: ServiceId): Promise<ServiceId> {
+    const { namespace, name } = service
+    const path = `/api/v1/namespaces/${namespace}/services/${name}`
+    const object = await this.#api.get(path, AbortSignal.timeout(10_000))
+    const port = defaultPort(readPorts(object))
+    if (!port) return service
+    return withPort({ namespace, name }, port)
+  }
+}

@@ -1,0 +1,26 @@
+/** Where an add-on lives, seen from the API server and from the client. */
+export interface AddonHome {
+  /** The path of the API server's proxy to the add-on, without a slash at its end. */
+  readonly prefix: string
+  /** The same place at the client: empty if the add-on has an origin of its own. */
+  readonly mount: string
+}
+
+/** A Set-Cookie value that stays with the add-on that sent it: without Domain, and below its path. */
+export function homeCookie(value: string, home: AddonHome): string {
+  const [pair = '', ...attributes] = value.split(';')
+  const kept = attributes.filter((attribute) => !/^\s*(?:domain|path)\s*(?:=|$)/i.test(attribute))
+  const paths = attributes.map((attribute) => /^\s*path\s*=\s*(.*?)\s*$/i.exec(attribute)?.[1])
+  // Browsers go by the last one.
+  const path = homePath(
+    paths.findLast((each) => each !== undefined),
+    home,
+  )
+  return [pair, ...kept, ...(path === undefined ? [] : [` Path=${path}`])].join(';')
+}
+
+function homePath(path: string | undefined, { prefix, mount }: AddonHome): string | undefined {
+  if (path !== undefined && (path === prefix || path.startsWith(`${prefix}/`)))
+    return mount + path.slice(prefix.length) || '/'
+  return mount === '' ? path : `${mount}/`
+}
