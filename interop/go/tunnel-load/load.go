@@ -30,6 +30,7 @@ type options struct {
 	bulk        int
 	bulkMode    string
 	hashed      bool
+	firstByte   bool
 	cancelAfter time.Duration
 	cpuOf       []int
 }
@@ -50,6 +51,7 @@ func parseLoad(mode string, args []string) (*options, error) {
 	set.IntVar(&o.bulk, "bulk", 0, "echo: connections beside it that move bytes all the time")
 	set.StringVar(&o.bulkMode, "bulk-mode", "download", "what these do: upload or download")
 	set.BoolVar(&o.hashed, "hash", false, "upload, download: compare SHA-256 of both ends")
+	set.BoolVar(&o.firstByte, "first-byte", false, "dials: each goes on until a byte came back from the target")
 	set.DurationVar(&o.cancelAfter, "cancel-after", 50*time.Millisecond, "cancel: when a dial is given up")
 	set.StringVar(&cpuOf, "cpu-of", "", "process ids of the tunnel, by comma: their CPU time and memory are reported as well")
 	if err := set.Parse(args); err != nil {
@@ -308,8 +310,25 @@ func dialOnce(ctx context.Context, o *options, counted *tally) {
 		counted.fail(err)
 		return
 	}
+	defer connection.Close()
+	if o.firstByte {
+		if err := exchangeByte(connection); err != nil {
+			counted.fail(err)
+			return
+		}
+	}
 	counted.ops.Add(1)
-	connection.Close()
+}
+
+func exchangeByte(connection net.Conn) error {
+	if err := begin(connection, opEcho, 0); err != nil {
+		return err
+	}
+	if _, err := connection.Write([]byte{1}); err != nil {
+		return err
+	}
+	_, err := io.ReadFull(connection, make([]byte, 1))
+	return err
 }
 
 type countingWriter struct {
