@@ -1,4 +1,5 @@
 import type { Command } from '../command.ts'
+import { proxyCommand } from './proxy.ts'
 import { serveCommand } from './serve.ts'
 import { storeBackupCommand, storeCheckCommand, storeRestoreCommand } from './store.ts'
 import { tunnelAgentCommand } from './tunnel-agent.ts'
@@ -12,6 +13,7 @@ import { versionCommand } from './version.ts'
 export const commands: readonly Command[] = [
   upCommand,
   serveCommand,
+  proxyCommand,
   tunnelAgentCommand,
   userCreateCommand,
   userListCommand,
