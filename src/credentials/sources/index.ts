@@ -1,6 +1,7 @@
 export * from './combined-source.ts'
 export * from './credential-observer.ts'
 export * from './credential-source-for.ts'
+export * from './describe-credential.ts'
 export * from './exec-metrics.ts'
 export * from './exec-source.ts'
 export * from './explain-choice.ts'

@@ -1,0 +1,129 @@
+import { type OptionTable, systemClock } from '../../core/index.ts'
+import type { CredentialHost } from '../../credentials/index.ts'
+import type { ResolvedContext } from '../../kubeconfig/index.ts'
+import { defineCommand } from '../command.ts'
+import type { CredentialReport } from '../credential-report.ts'
+import { FailedWithResult } from '../failed-with-result.ts'
+import type { Io } from '../io.ts'
+import { outputOption } from '../shared-options.ts'
+
+const options = {
+  context: {
+    type: 'string',
+    describe: 'context to look at',
+    group: 'Kubeconfig',
+    placeholder: 'NAME',
+    defaultText: 'the current one',
+  },
+  kubeconfig: {
+    type: 'path',
+    describe: 'file to read instead of those that KUBECONFIG names',
+    group: 'Kubeconfig',
+    placeholder: 'FILE',
+    defaultText: 'KUBECONFIG, or .kube/config in the home directory',
+  },
+  run: {
+    type: 'boolean',
+    default: true,
+    describe: 'run the plugin; with --no-run only say what would run',
+    group: 'Kubeconfig',
+  },
+  ...outputOption,
+} as const satisfies OptionTable
+
+async function hostOf(io: Io): Promise<CredentialHost> {
+  const { nodePluginHost, readPluginPolicy } = await import('../../credentials/index.ts')
+  const { loadKuberc } = await import('../../kubeconfig/index.ts')
+  const preferences = await loadKuberc({ kuberc: io.env['KUBERC'], home: io.homeDirectory })
+  const policy = readPluginPolicy(preferences)
+  return {
+    plugins: nodePluginHost({ env: io.env, ...(policy && { policy }) }),
+    registry: 'none',
+  }
+}
+
+/** The plugin that would run, if one counts. */
+async function planOf(
+  { cluster, user }: ResolvedContext,
+  host: CredentialHost,
+): Promise<CredentialReport['plugin']> {
+  const { execClusterInfo, inspectPlugin } = await import('../../credentials/index.ts')
+  if (!user.exec) return undefined
+  const about = user.exec.provideClusterInfo ? { cluster: await execClusterInfo(cluster) } : {}
+  const plan = await inspectPlugin({ exec: user.exec, ...about }, host.plugins)
+  return { command: user.exec.command, ...plan }
+}
+
+/** Adds to the report step by step, so that a failure leaves what was found before it. */
+class Inquiry {
+  report: CredentialReport
+  readonly #context: ResolvedContext
+  readonly #host: CredentialHost
+
+  constructor(context: ResolvedContext, host: CredentialHost) {
+    this.report = { context, why: { used: [], ignored: [] } }
+    this.#context = context
+    this.#host = host
+  }
+
+  async make(run: boolean, signal: AbortSignal): Promise<void> {
+    const { credentialSourceFor, describeCredential } = await import('../../credentials/index.ts')
+    const { source, why } = credentialSourceFor(this.#context, this.#host)
+    this.report = { ...this.report, why }
+    const kinds = why.used.map(({ kind }) => kind)
+    const plugin = kinds.includes('exec') ? await planOf(this.#context, this.#host) : undefined
+    if (plugin) this.report = { ...this.report, plugin }
+    const asksOthers = kinds.includes('exec') || kinds.includes('auth-provider')
+    if (!source || (asksOthers && !run)) return
+    const begin = systemClock.monotonic()
+    try {
+      const credential = describeCredential(await source.current(signal))
+      const runMs = systemClock.monotonic() - begin
+      this.report = { ...this.report, credential, ...(plugin && { plugin: { ...plugin, runMs } }) }
+    } finally {
+      source.dispose()
+    }
+  }
+}
+
+/** `sallyport credential`. */
+export const credentialCommand = defineCommand({
+  command: 'sallyport credential',
+  summary:
+    'Show which credential of a context is used and why, and what it says; never the credential itself',
+  options,
+  examples: [
+    { line: 'sallyport credential', does: 'runs the plugin of the current context, if it has one' },
+    {
+      line: 'sallyport credential --context prod --no-run',
+      does: 'says what would run, and runs nothing',
+    },
+  ],
+  run: async ({ options: values }, io) => {
+    const { CredentialError } = await import('../../credentials/index.ts')
+    const { loadContext } = await import('../../kubeconfig/index.ts')
+    const { credentialJson, credentialText } = await import('../credential-report.ts')
+    const sources = {
+      explicitPath: values.kubeconfig,
+      kubeconfig: io.env['KUBECONFIG'],
+      home: io.homeDirectory,
+    }
+    const context = await loadContext(sources, values.context)
+    const inquiry = new Inquiry(context, await hostOf(io))
+    const isJson = values.output === 'json'
+    const showText = (): void => {
+      if (!isJson) io.stdout(credentialText(inquiry.report, systemClock.now()))
+    }
+    try {
+      await inquiry.make(values.run, io.drain)
+    } catch (error) {
+      if (!(error instanceof CredentialError)) throw error
+      showText()
+      const { code, message } = error
+      const hint = error.hint ?? 'run the plugin by hand, or ask who gave you this kubeconfig'
+      throw new FailedWithResult({ code, message, hint }, credentialJson(inquiry.report))
+    }
+    if (isJson) io.stdout(`${JSON.stringify(credentialJson(inquiry.report))}\n`)
+    else showText()
+  },
+})
