@@ -1,1 +1,2 @@
 export { type TunnelAgentOptions, tunnelAgentOptions } from '../agent/options/index.ts'
+export { tunnelServerOptions } from '../server/options/index.ts'
