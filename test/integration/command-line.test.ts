@@ -66,6 +66,7 @@ describe('a failure is told in words, with a code for programs [GND-R11]', () =>
     'sallyport user create': ['jane'],
     'sallyport user list': [],
     'sallyport user revoke': ['jane'],
+    'sallyport credential': [],
     'sallyport store check': [],
     'sallyport store backup': ['file'],
     'sallyport store restore': ['nonexistent'],

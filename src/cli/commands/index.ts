@@ -1,4 +1,5 @@
 import type { Command } from '../command.ts'
+import { credentialCommand } from './credential.ts'
 import { proxyCommand } from './proxy.ts'
 import { serveCommand } from './serve.ts'
 import { storeBackupCommand, storeCheckCommand, storeRestoreCommand } from './store.ts'
@@ -18,6 +19,7 @@ export const commands: readonly Command[] = [
   userCreateCommand,
   userListCommand,
   userRevokeCommand,
+  credentialCommand,
   storeCheckCommand,
   storeBackupCommand,
   storeRestoreCommand,
