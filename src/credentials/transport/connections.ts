@@ -1,0 +1,131 @@
+import type { Credential, CredentialSource } from '../credential.ts'
+import type { RequestWrapper, TransportTls } from '../provider/transport-config.ts'
+import { AddressSet } from './address-set.ts'
+import { Generation, type Route } from './generation.ts'
+import { chooseProxy, type ProxyEnv } from './proxy-choice.ts'
+import { sameCertificate } from './secure-context.ts'
+import { parseServers } from './server-address.ts'
+import { ConnectionFailed } from './transport-errors.ts'
+import type { RequestHeaders } from './transport-types.ts'
+
+const defaultMaxConnections = 100
+const defaultConnectTimeoutMs = 10_000
+
+/** How to reach a cluster and prove who one is. */
+export interface ConnectionsOptions {
+  /** The server's address, or all of them: the first names the cluster, the others are asked when it is gone. */
+  readonly servers: string | readonly string[]
+  readonly tls?: TransportTls
+  /** Without it requests are anonymous. An `http://` server never gets a credential. */
+  readonly credentials?: CredentialSource
+  readonly wrappers?: readonly RequestWrapper[]
+  /** Sent with every request in place of the caller's, for example to impersonate; names in lower case. */
+  readonly headers?: RequestHeaders
+  /** The cluster's proxy; goes before those of `env`. */
+  readonly proxyUrl?: string
+  /** HTTPS_PROXY, HTTP_PROXY and NO_PROXY are read from it. */
+  readonly env?: ProxyEnv
+  readonly disableCompression?: boolean
+  /** HTTP/2 if the server speaks it, unless told otherwise. */
+  readonly http?: 'auto' | '1.1'
+  /** At most so many HTTP/1.1 connections for requests; watches and upgrades come on top. */
+  readonly maxConnections?: number
+  readonly connectTimeoutMs?: number
+  /** How long requests of a replaced certificate may go on; they are cut at once unless given. */
+  readonly graceMs?: number
+}
+
+/** A credential and the connections that prove it. */
+export interface Identity {
+  readonly credential: Credential | undefined
+  readonly generation: Generation
+}
+
+/** The connections to one cluster: one generation for each client certificate, and only the newest serves. */
+export class Connections {
+  /** The address that names the cluster, for messages. */
+  readonly server: string
+  readonly options: ConnectionsOptions
+  readonly route: Route
+  readonly #source: CredentialSource | undefined
+  readonly #replaced = new WeakSet<Credential>()
+  readonly #leave: (() => void)[] = []
+  #newest: Generation | undefined
+  #anonymous: Generation | undefined
+  readonly #retired = new Set<WeakRef<Generation>>()
+
+  constructor(options: ConnectionsOptions) {
+    const { servers, tls = {}, credentials } = options
+    const all = parseServers(typeof servers === 'string' ? [servers] : servers)
+    const [first] = all
+    this.options = options
+    this.server = first.origin + first.basePath
+    this.#source = first.tls ? credentials : undefined
+    this.route = {
+      addresses: new AddressSet(all),
+      proxy: chooseProxy(first, options),
+      tls,
+      connectTimeoutMs: options.connectTimeoutMs ?? defaultConnectTimeoutMs,
+      maxConnections: options.maxConnections ?? defaultMaxConnections,
+      http2: options.http === '1.1' || !first.tls ? false : undefined,
+    }
+    const rotated = this.#source?.onRotate((next, previous) => this.#rotate(next, previous))
+    const distrusted = tls.trust?.onChange(() => this.#closeIdle())
+    for (const leave of [rotated, distrusted]) if (leave) this.#leave.push(leave)
+  }
+
+  /** Where the source is asked and a refusal is reported; absent if requests are anonymous. */
+  get source(): CredentialSource | undefined {
+    return this.#source
+  }
+
+  /** Who we are now. */
+  async identity(signal?: AbortSignal): Promise<Identity> {
+    return this.identityOf(await this.#source?.current(signal))
+  }
+
+  /** A credential that the source has handed out, with its connections. */
+  identityOf(credential: Credential | undefined): Identity {
+    if (!this.#newest || (credential && !this.#replaced.has(credential))) this.#renew(credential)
+    return { credential, generation: this.#newest ?? this.anonymous() }
+  }
+
+  /** Connections that show no certificate, for requests that bring an identity of their own. */
+  anonymous(): Generation {
+    if (this.#newest && !this.#newest.certificate) return this.#newest
+    this.#anonymous ??= new Generation(this.route, undefined)
+    return this.#anonymous
+  }
+
+  /** Cuts every connection, also those of earlier certificates, and leaves the source alone. */
+  destroy(): void {
+    for (const leave of this.#leave.splice(0)) leave()
+    const reason = new ConnectionFailed('the connections were closed by their owner')
+    for (const retired of this.#retired) retired.deref()?.cut(reason)
+    this.#newest?.cut(reason)
+    this.#anonymous?.cut(reason)
+    this.#newest = undefined
+    this.#anonymous = undefined
+  }
+
+  #rotate(next: Credential, previous: Credential): void {
+    this.#replaced.add(previous)
+    if (this.#newest) this.#renew(next)
+  }
+
+  #renew(credential: Credential | undefined): void {
+    const certificate = credential?.clientCertificate
+    const old = this.#newest
+    if (old && sameCertificate(old.certificate, certificate)) return
+    this.#newest = new Generation(this.route, certificate)
+    if (!old) return
+    old.retire(this.options.graceMs ?? 0)
+    for (const each of this.#retired) if (!each.deref()) this.#retired.delete(each)
+    this.#retired.add(new WeakRef(old))
+  }
+
+  #closeIdle(): void {
+    this.#newest?.closeIdle()
+    this.#anonymous?.closeIdle()
+  }
+}

@@ -1,0 +1,8 @@
+export { Connections, type ConnectionsOptions } from './connections.ts'
+export { createAgent } from './create-agent.ts'
+export { createFetch, type FetchFunction } from './create-fetch.ts'
+export { createTransport } from './create-transport.ts'
+export type { ProxyEnv } from './proxy-choice.ts'
+export * from './transport-errors.ts'
+export type * from './transport-types.ts'
+export { openUpgrade, type Upgraded, type UpgradeRequest } from './upgrade.ts'

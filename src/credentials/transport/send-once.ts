@@ -1,0 +1,152 @@
+import {
+  type Agent,
+  type ClientRequest,
+  type IncomingMessage,
+  request as openRequest,
+} from 'node:http'
+import type { Readable } from 'node:stream'
+import { systemErrorCode } from '../../core/index.ts'
+import type { Credential } from '../credential.ts'
+import type { ConnectionPool } from './connection-pool.ts'
+import type { Connections, Identity } from './connections.ts'
+import type { Generation } from './generation.ts'
+import type { Http2Pool } from './http2-pool.ts'
+import { authorizationOf, withIdentity } from './identity-headers.ts'
+import { ClientConfigInvalid, ConnectionRetired, connectionFailed } from './transport-errors.ts'
+import type { RequestHeaders, TransportRequest, TransportResponse } from './transport-types.ts'
+import { TryFailed } from './try-failed.ts'
+
+/** Methods that change nothing, so that sending them twice does no harm. */
+const safeMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
+
+/** What a connection that turns out to be closed reports. */
+const closedCodes: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE'])
+
+/** A request and who sends it. */
+export interface Attempt {
+  readonly connections: Connections
+  readonly request: TransportRequest
+  readonly identity: Identity
+  /** Who sends it when the connections of `identity` were retired meanwhile. */
+  again(): Identity | Promise<Identity>
+}
+
+/** Sends a request; goes again when a kept connection turned out to be closed and nothing can be done twice. */
+export async function sendOnce(attempt: Attempt): Promise<TransportResponse> {
+  const { request, connections } = attempt
+  let { identity } = attempt
+  for (let tries = 0; ; tries++) {
+    request.signal.throwIfAborted()
+    if (identity.generation.retired) identity = await attempt.again()
+    const { generation } = identity
+    try {
+      const http2 = generation.tls && (await generation.http2(request.signal))
+      const headers = headersOf(connections, request, identity.credential)
+      if (http2) return await sendHttp2(http2, { connections, request, headers })
+      return await sendHttp1(generation, { connections, request, headers })
+    } catch (error) {
+      request.signal.throwIfAborted()
+      const cause = error instanceof TryFailed ? error.cause : error
+      if (cause instanceof ClientConfigInvalid) throw cause
+      if (!mayRepeat(error, request, generation) || tries > connections.route.maxConnections)
+        throw connectionFailed(connections.server, cause)
+    }
+  }
+}
+
+function headersOf(
+  { options }: Connections,
+  { headers }: TransportRequest,
+  credential: Credential | undefined,
+): RequestHeaders {
+  return withIdentity(headers, options.headers, credential && authorizationOf(credential))
+}
+
+function mayRepeat(error: unknown, request: TransportRequest, generation: Generation): boolean {
+  if (request.stream !== undefined && typeof request.stream !== 'function') return false
+  if (error instanceof ConnectionRetired && !error.sent) return true
+  if (!safeMethods.has(request.method)) return false
+  return generation.retired || (error instanceof TryFailed && error.stale)
+}
+
+/** A request as it goes on the wire. */
+interface Outgoing {
+  readonly connections: Connections
+  readonly request: TransportRequest
+  readonly headers: RequestHeaders
+}
+
+function sendHttp2(pool: Http2Pool, outgoing: Outgoing): Promise<TransportResponse> {
+  const { request, connections } = outgoing
+  const { basePath } = connections.route.addresses.all[0]
+  const { host: _, connection: __, ...headers } = outgoing.headers
+  return pool.request({
+    headers: { ...headers, ':method': request.method, ':path': basePath + request.path },
+    body: bodyOf(request),
+    signal: request.signal,
+  })
+}
+
+async function sendHttp1(generation: Generation, outgoing: Outgoing): Promise<TransportResponse> {
+  const { request } = outgoing
+  const pool = isLongLived(request.path) ? generation.streams : generation.requests
+  const opened = openHttp1(pool, outgoing)
+  try {
+    const response = await answerTo(opened, request)
+    return { status: response.statusCode ?? 0, headers: response.headers, body: response }
+  } catch (error) {
+    if (error instanceof ConnectionRetired) throw error
+    throw new TryFailed(error, opened.reusedSocket && isClosed(error))
+  }
+}
+
+/** An HTTP/1.1 request that waits for its connection. */
+export function openHttp1(
+  pool: ConnectionPool,
+  { connections, request, headers }: Outgoing,
+): ClientRequest {
+  const [{ host, port, basePath }] = connections.route.addresses.all
+  return openRequest({
+    host,
+    port,
+    agent: asAgent(pool),
+    protocol: pool.protocol,
+    method: request.method,
+    path: basePath + request.path,
+    headers: headers as Record<string, string | string[]>,
+  })
+}
+
+/** Node's client wants of its agent just what a pool has; its types want the whole class. */
+const asAgent = (pool: ConnectionPool): Agent => pool as unknown as Agent
+
+const isClosed = (error: unknown): boolean => closedCodes.has(systemErrorCode(error) ?? '')
+
+/** Watches and logs that are followed hold their connection for minutes. */
+export const isLongLived = (path: string): boolean => /[?&](watch|follow)=(true|1)(&|$)/.test(path)
+
+const bodyOf = ({
+  body,
+  stream,
+}: Pick<TransportRequest, 'body' | 'stream'>): Buffer | Readable | undefined =>
+  typeof stream === 'function' ? stream() : (stream ?? body)
+
+function answerTo(
+  outgoing: ClientRequest,
+  { signal, ...request }: TransportRequest,
+): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    outgoing.once('response', resolve)
+    outgoing.on('error', reject) // stays: a cut after the answer's head is reported here as well
+    // Not by Node's option: its requests do not notice an abort before they have a connection.
+    const abort = (): void => {
+      outgoing.destroy()
+      reject(signal.reason)
+    }
+    signal.addEventListener('abort', abort, { once: true })
+    outgoing.once('close', () => signal.removeEventListener('abort', abort))
+    const body = bodyOf(request)
+    if (body === undefined || Buffer.isBuffer(body)) outgoing.end(body)
+    else body.on('error', (error) => outgoing.destroy(error)).pipe(outgoing)
+  })
+}

@@ -1,0 +1,47 @@
+import { SallyportError, systemErrorCode } from '../../core/index.ts'
+
+/** No whole answer came: whether the server did what was asked is unknown, unless it was a read. */
+export class ConnectionFailed extends SallyportError {
+  readonly code: string = 'CLIENT_CONNECTION_FAILED'
+}
+
+/** A connection was closed by us because its client certificate has been replaced. */
+export class ConnectionRetired extends ConnectionFailed {
+  override readonly code = 'CLIENT_CONNECTION_RETIRED'
+  /** False if the server has seen nothing of the request. */
+  readonly sent: boolean
+
+  constructor(sent: boolean) {
+    super('the connection was closed because the client certificate has been replaced')
+    this.sent = sent
+  }
+}
+
+/** A client cannot be made from what it was given. */
+export class ClientConfigInvalid extends SallyportError {
+  readonly code = 'CLIENT_CONFIG_INVALID'
+}
+
+/** The server did not change to the protocol that was asked for. */
+export class UpgradeRefused extends SallyportError {
+  readonly code = 'CLIENT_UPGRADE_REFUSED'
+  readonly status: number
+
+  constructor(server: string, status: number) {
+    super(`${server} refused the upgrade of the connection with status ${status}`)
+    this.status = status
+  }
+}
+
+/** What went wrong on the way to `server`, in the words of the system. */
+export function connectionFailed(server: string, cause: unknown): ConnectionFailed {
+  if (cause instanceof ConnectionFailed) return cause
+  return new ConnectionFailed(`no answer from ${server}: ${failureText(cause)}`, { cause })
+}
+
+/** A failure in the words of the system, with its code. */
+export function failureText(cause: unknown): string {
+  const code = systemErrorCode(cause)
+  const words = cause instanceof Error && cause.message !== '' ? cause.message : (code ?? 'unknown')
+  return code === undefined || words.includes(code) ? words : `${words} (${code})`
+}
