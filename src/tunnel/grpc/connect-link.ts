@@ -1,11 +1,5 @@
-import {
-  type ClientHttp2Session,
-  type ClientHttp2Stream,
-  connect,
-  constants,
-  type IncomingHttpHeaders,
-} from 'node:http2'
 import type { Socket } from 'node:net'
+import { systemClock } from '../../core/index.ts'
 import {
   agreed,
   capabilityHeader,
@@ -15,132 +9,113 @@ import {
 } from '../link/index.ts'
 import { LinkBroken, LinkRefused, LinkUnreachable } from './errors.ts'
 import { decodeGrpcMessage, grpcStatus } from './grpc-status.ts'
-import type { StreamEnd } from './http2-carrier.ts'
 import {
-  connectionWindowBytes,
-  grpcContentType,
-  http2Settings,
-  maxSessionMemory,
-} from './http2-settings.ts'
+  errorCode,
+  type HeaderField,
+  Http2Connection,
+  type Http2Stream,
+  type StreamEnding,
+} from './http2/index.ts'
+import type { StreamEnd } from './http2-carrier.ts'
 import { linkOfStream } from './link-of-stream.ts'
+import { fieldsOf, grpcContentType, headerOf, metadataOf } from './metadata.ts'
 import { nameOfPeer, openSocket } from './open-socket.ts'
 import type { ConnectLinkOptions } from './options.ts'
-import { metadataOf } from './raw-metadata.ts'
 
 const defaultHandshakeTimeoutMs = 10_000
 /** How long the other end may take to end a stream that we have ended. */
 const closeGraceMs = 2_000
 
-function openSession(options: ConnectLinkOptions, socket: Socket): ClientHttp2Session {
-  const scheme = options.tls === 'cleartext' ? 'http' : 'https'
-  const authority = options.socketPath ? 'localhost' : nameOfPeer(options)
-  const session = connect(`${scheme}://${authority}`, {
-    createConnection: () => socket,
-    settings: http2Settings,
-    maxSessionMemory,
-  })
-  session.setLocalWindowSize(connectionWindowBytes)
-  // Whatever happens to the session is seen at its only stream as well.
-  session.on('error', () => {})
-  return session
+function requestFields(options: ConnectLinkOptions): HeaderField[] {
+  const { capabilities, metadata } = options
+  return [
+    [':method', 'POST'],
+    [':scheme', options.tls === 'cleartext' ? 'http' : 'https'],
+    [':path', options.path ?? '/AgentService/Connect'],
+    [':authority', options.socketPath ? 'localhost' : nameOfPeer(options)],
+    ['content-type', grpcContentType],
+    ['te', 'trailers'],
+    ...fieldsOf(metadata),
+    ...(capabilities.length > 0
+      ? fieldsOf({ [capabilityHeader]: formatCapabilities(capabilities) })
+      : []),
+  ]
 }
 
-function request(options: ConnectLinkOptions, session: ClientHttp2Session): ClientHttp2Stream {
-  const stream = session.request(
-    {
-      ...options.metadata,
-      ...(options.capabilities.length > 0 && {
-        [capabilityHeader]: formatCapabilities(options.capabilities),
-      }),
-      ':method': 'POST',
-      ':path': options.path ?? '/AgentService/Connect',
-      'content-type': grpcContentType,
-      te: 'trailers',
-    },
-    { endStream: false },
-  )
-  stream.on('error', () => {})
-  return stream
-}
+/** The client's end of the one stream of a connection. */
+class ClientStream implements StreamEnd {
+  readonly connection: Http2Connection
+  readonly stream: Http2Stream
+  /** The answer's headers; rejects when there is none. */
+  readonly answer: Promise<readonly HeaderField[]>
+  #trailers: readonly HeaderField[] | undefined
+  #isOurs = false
 
-interface Answer {
-  readonly headers: IncomingHttpHeaders & { ':status'?: number }
-  readonly rawHeaders: readonly string[]
-}
-
-function answerOf(
-  stream: ClientHttp2Stream,
-  options: ConnectLinkOptions,
-  signal: AbortSignal,
-): Promise<Answer> {
-  return new Promise((resolve, reject) => {
-    const fail = (why: string, cause?: unknown): void => {
-      reject(new LinkUnreachable(nameOfPeer(options), why, cause))
-    }
-    const aborted = (): void => fail('it took too long or was given up')
-    signal.addEventListener('abort', aborted, { once: true })
-    stream.once('error', (error) => fail(error.message, error))
-    stream.once('close', () => {
-      signal.removeEventListener('abort', aborted)
-      fail('the connection was closed before there was an answer')
-    })
-    stream.once(
-      'response',
-      (headers: IncomingHttpHeaders, _flags: number, rawHeaders?: unknown) => {
-        signal.removeEventListener('abort', aborted)
-        resolve({ headers, rawHeaders: Array.isArray(rawHeaders) ? rawHeaders.map(String) : [] })
-      },
+  constructor(socket: Socket, options: ConnectLinkOptions, signal: AbortSignal) {
+    this.connection = new Http2Connection(
+      socket,
+      { side: 'client', maxStreams: 1, clock: systemClock },
+      { request: () => {}, idle: () => this.connection.close(), closed: () => {} },
     )
-    if (signal.aborted) aborted()
-  })
+    this.stream = this.connection.open(requestFields(options))
+    this.answer = new Promise((resolve, reject) => {
+      const fail = (why: string): void => {
+        signal.removeEventListener('abort', giveUp)
+        reject(new LinkUnreachable(nameOfPeer(options), why))
+      }
+      const giveUp = (): void => fail('it took too long or was given up')
+      signal.addEventListener('abort', giveUp, { once: true })
+      let isAnswered = false
+      this.stream.observe({
+        headers: (fields) => {
+          if (isAnswered) this.#trailers = fields
+          // An informational answer is followed by the real one.
+          if (headerOf(fields, ':status')?.startsWith('1')) return
+          isAnswered = true
+          signal.removeEventListener('abort', giveUp)
+          resolve(fields)
+        },
+        closed: ({ error }) => fail(error?.message ?? 'it closed the connection without an answer'),
+      })
+    })
+  }
+
+  finish(): void {
+    this.#isOurs = true
+    this.stream.end()
+    setTimeout(() => this.connection.close(), closeGraceMs).unref()
+  }
+
+  abort(): void {
+    this.#isOurs = true
+    this.stream.reset(errorCode.CANCEL)
+  }
+
+  verdict({ error, resetCode }: StreamEnding): Error | undefined {
+    const trailers = this.#trailers
+    const status = Number(headerOf(trailers ?? [], 'grpc-status') ?? grpcStatus.ok)
+    if (status !== grpcStatus.ok) {
+      const text = decodeGrpcMessage(headerOf(trailers ?? [], 'grpc-message') ?? '')
+      return new LinkBroken(`the server ended the link: ${text || `gRPC status ${status}`}`)
+    }
+    // GOAWAY without an error is how grpc-go says goodbye.
+    if (trailers || this.#isOurs || this.connection.wentAway) return undefined
+    if (resetCode !== undefined) return new LinkBroken('the server reset the link')
+    return error ?? new LinkBroken('the connection to the server was lost')
+  }
 }
 
-function check({ headers }: Answer, options: ConnectLinkOptions): void {
+function check(fields: readonly HeaderField[], options: ConnectLinkOptions): void {
   const where = nameOfPeer(options)
-  const status = headers['grpc-status']
-  if (status !== undefined) {
-    const text = decodeGrpcMessage(String(headers['grpc-message'] ?? ''))
-    throw new LinkRefused(where, Number(status), text || `gRPC status ${String(status)}`)
+  const refusal = headerOf(fields, 'grpc-status')
+  if (refusal !== undefined) {
+    const text = decodeGrpcMessage(headerOf(fields, 'grpc-message') ?? '')
+    throw new LinkRefused(where, Number(refusal), text || `gRPC status ${refusal}`)
   }
-  if (headers[':status'] !== 200)
-    throw new LinkUnreachable(where, `it answered with HTTP status ${headers[':status']}`)
-  if (!headers['content-type']?.startsWith(grpcContentType))
+  const status = headerOf(fields, ':status')
+  if (status !== '200') throw new LinkUnreachable(where, `it answered with HTTP status ${status}`)
+  if (!headerOf(fields, 'content-type')?.startsWith(grpcContentType))
     throw new LinkUnreachable(where, 'it does not speak gRPC')
-}
-
-/** Why the peer's part of a stream ended, seen from the client. */
-function clientEnd(session: ClientHttp2Session, stream: ClientHttp2Stream): StreamEnd {
-  let trailers: IncomingHttpHeaders | undefined
-  let isOurs = false
-  let wentAway = false
-  stream.once('trailers', (received) => {
-    trailers = received
-  })
-  // grpc-go's last word before it closes a connection; no failure.
-  session.once('goaway', (code) => {
-    wentAway = code === constants.NGHTTP2_NO_ERROR
-  })
-  stream.once('close', () => session.destroy())
-  return {
-    finish: () => {
-      isOurs = true
-      stream.end()
-      setTimeout(() => session.destroy(), closeGraceMs).unref()
-    },
-    abort: () => {
-      isOurs = true
-      session.destroy()
-    },
-    verdict: () => {
-      const status = Number(trailers?.['grpc-status'] ?? grpcStatus.ok)
-      if (status !== grpcStatus.ok)
-        return new LinkBroken(
-          `the server ended the link: ${decodeGrpcMessage(String(trailers?.['grpc-message'] ?? ''))}`,
-        )
-      if (trailers || isOurs || wentAway) return undefined
-      return new LinkBroken('the connection to the server was lost')
-    },
-  }
 }
 
 /** Opens a link; rejects with LinkRefused or LinkUnreachable. */
@@ -148,18 +123,25 @@ export async function connectLink(options: ConnectLinkOptions): Promise<Link> {
   const timeout = AbortSignal.timeout(options.handshakeTimeoutMs ?? defaultHandshakeTimeoutMs)
   const signal = AbortSignal.any([options.signal, timeout])
   const socket = await openSocket(options, signal)
-  const session = openSession(options, socket)
+  const end = new ClientStream(socket, options, signal)
   try {
-    const stream = request(options, session)
-    const end = clientEnd(session, stream)
-    const answer = await answerOf(stream, options, signal)
-    check(answer, options)
-    const metadata = metadataOf(answer.rawHeaders)
-    const capabilities = agreed(options.capabilities, parseCapabilities(metadata[capabilityHeader]))
-    const side = options.path === '/ProxyService/Proxy' ? 'front-end' : 'agent'
-    return linkOfStream({ stream, end, side, capabilities, metadata }, options)
+    const fields = await end.answer
+    check(fields, options)
+    const metadata = metadataOf(fields)
+    const theirs = parseCapabilities(metadata[capabilityHeader])
+    return linkOfStream(
+      {
+        stream: end.stream,
+        connection: end.connection,
+        end,
+        side: options.path === '/ProxyService/Proxy' ? 'front-end' : 'agent',
+        capabilities: agreed(options.capabilities, theirs),
+        metadata,
+      },
+      options,
+    )
   } catch (error) {
-    session.destroy()
+    end.connection.destroy()
     throw error
   }
 }

@@ -1,10 +1,10 @@
-import type { Http2Session } from 'node:http2'
 import type { Clock } from '../../core/index.ts'
+import type { Http2Connection } from './http2/index.ts'
 import type { Keepalive } from './options.ts'
 
 /** Finds out whether a silent peer is still there, and how far away it is. */
 export class Heartbeat {
-  readonly #session: Http2Session
+  readonly #connection: Http2Connection
   readonly #keepalive: Keepalive
   readonly #clock: Clock
   readonly #onSilence: () => void
@@ -13,8 +13,13 @@ export class Heartbeat {
   /** The shortest round trip seen, 0 before the first. */
   roundTripMs = 0
 
-  constructor(session: Http2Session, keepalive: Keepalive, clock: Clock, onSilence: () => void) {
-    this.#session = session
+  constructor(
+    connection: Http2Connection,
+    keepalive: Keepalive,
+    clock: Clock,
+    onSilence: () => void,
+  ) {
+    this.#connection = connection
     this.#keepalive = keepalive
     this.#clock = clock
     this.#onSilence = onSilence
@@ -33,9 +38,7 @@ export class Heartbeat {
 
   /** Asks the peer for a sign of life. */
   ping(): void {
-    if (this.#session.destroyed) return
-    this.#session.ping((error, durationMs) => {
-      if (error) return
+    this.#connection.ping((durationMs) => {
       this.roundTripMs = Math.min(this.roundTripMs || durationMs, durationMs)
       this.heard()
     })

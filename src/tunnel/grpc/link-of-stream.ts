@@ -1,4 +1,3 @@
-import type { Http2Stream } from 'node:http2'
 import { systemClock } from '../../core/index.ts'
 import {
   type Capability,
@@ -7,16 +6,14 @@ import {
   type LinkSide,
   PacketLink,
 } from '../link/index.ts'
-import { Http2Carrier, type StreamEnd } from './http2-carrier.ts'
+import { type CarrierParts, Http2Carrier } from './http2-carrier.ts'
 import type { Keepalive, LinkSettings } from './options.ts'
 
 /** Half-open peers are found within a minute; Go servers forbid anything faster. */
 export const defaultKeepalive: Keepalive = { timeMs: 30_000, timeoutMs: 20_000 }
 
 /** The end of the stream that a link stands on. */
-export interface StreamUnderLink {
-  readonly stream: Http2Stream
-  readonly end: StreamEnd
+export interface StreamUnderLink extends CarrierParts {
   readonly side: LinkSide
   readonly capabilities: ReadonlySet<Capability>
   readonly metadata: Readonly<Record<string, readonly string[]>>
@@ -24,15 +21,12 @@ export interface StreamUnderLink {
 
 /** Makes a stream whose headers have been exchanged into a link. */
 export function linkOfStream(under: StreamUnderLink, settings: LinkSettings): Link {
-  const { stream, end, side, capabilities, metadata } = under
+  const { side, capabilities, metadata } = under
   const { timeMs, timeoutMs } = settings.keepalive ?? defaultKeepalive
+  const isOurs = capabilities.size > 0
   const carrier = new Http2Carrier(
-    stream,
-    end,
-    {
-      timeMs: capabilities.size > 0 ? timeMs : Math.max(timeMs, defaultKeepalive.timeMs),
-      timeoutMs,
-    },
+    under,
+    { timeMs: isOurs ? timeMs : Math.max(timeMs, defaultKeepalive.timeMs), timeoutMs },
     systemClock,
   )
   if (capabilities.has('credit')) carrier.measure()

@@ -23,4 +23,5 @@ export type {
 export type { LinkSide } from './link-side.ts'
 export { PacketLink } from './packet-link.ts'
 export type { PacketTally } from './packet-tally.ts'
+export { SendQueue } from './send-queue.ts'
 export { socketLeg } from './socket-leg.ts'

@@ -1,0 +1,354 @@
+import type { Socket } from 'node:net'
+import type { Clock } from '../../../core/index.ts'
+import { type Frame, FrameReader } from './frame-reader.ts'
+import {
+  defaultFrameBytes,
+  defaultWindowBytes,
+  frame,
+  frameFlag,
+  frameHeader,
+  frameType,
+  goAwayFrame,
+  maxWindowBytes,
+  numberFrame,
+  preface,
+  settingId,
+  settingsFrame,
+  settingsIn,
+} from './frames.ts'
+import { HeaderAssembly, type HeaderBlock } from './header-assembly.ts'
+import type { HeaderField } from './hpack-decoder.ts'
+import { encodeHeaders } from './hpack-encoder.ts'
+import { errorCode, Http2Error } from './http2-error.ts'
+import { Http2Stream, type StreamHost } from './http2-stream.ts'
+
+/** What a connection tells its owner. */
+export interface ConnectionEvents {
+  /** A client opened a stream; never at a client. */
+  request(stream: Http2Stream, fields: readonly HeaderField[]): void
+  /** No stream is left. */
+  idle(): void
+  /** The connection is gone; comes exactly once and last, after every stream was told. */
+  closed(error?: Error): void
+}
+
+/** Which end of a connection this is, and what it allows. */
+export interface ConnectionOptions {
+  readonly side: 'client' | 'server'
+  readonly maxStreams: number
+  readonly clock: Clock
+}
+
+/** Frames of this size save headers between two ends of ours; Go sends 16 KiB whatever it is told. */
+const maxFrameBytes = 1024 * 1024
+/** The connection's window while any of its streams is being read. */
+const openWindowBytes = 64 * 1024 * 1024
+/** Answers to PING and SETTINGS that the other end does not fetch. */
+const maxUnreadAnswerBytes = 4 * 1024 * 1024
+/** Streams that the other end may reset in a while, and how long that is. */
+const maxResets = 2_000
+const resetPeriodMs = 10_000
+/** How long the last frames may take to leave. */
+const closeGraceMs = 2_000
+
+/** An HTTP/2 connection (RFC 9113) with what gRPC needs of it, on a socket that is open already. */
+export class Http2Connection implements StreamHost {
+  readonly #socket: Socket
+  readonly #options: ConnectionOptions
+  readonly #events: ConnectionEvents
+  readonly #reader: FrameReader
+  readonly #assembly = new HeaderAssembly()
+  readonly #streams = new Map<number, Http2Stream>()
+  readonly #blocked = new Set<Http2Stream>()
+  readonly #pings: ((durationMs: number) => void)[] = []
+  #lastStreamId = 0
+  #receiveWindow = defaultWindowBytes
+  #fullWindow = defaultWindowBytes
+  #peerStreamWindow = defaultWindowBytes
+  #resets = 0
+  #resetPeriodStart = 0
+  #reason: Error | undefined
+  #isClosing = false
+  sendWindow = defaultWindowBytes
+  maxFrameBytes = defaultFrameBytes
+  /** The other end said that it goes, and that nothing was wrong. */
+  wentAway = false
+
+  constructor(socket: Socket, options: ConnectionOptions, events: ConnectionEvents) {
+    this.#socket = socket
+    this.#options = options
+    this.#events = events
+    const isServer = options.side === 'server'
+    this.#reader = new FrameReader(
+      {
+        dataBegins: (streamId, bytes) => this.#dataBegins(streamId, bytes),
+        data: (streamId, chunk) => this.#streams.get(streamId)?.receiveData(chunk),
+        dataEnds: (streamId, isLast) => {
+          if (isLast) this.#streams.get(streamId)?.receiveEnd()
+        },
+        frame: (received) => this.#received(received),
+      },
+      maxFrameBytes,
+      isServer ? preface : Buffer.alloc(0),
+    )
+    const greeting = settingsFrame(
+      new Map([
+        ...(isServer
+          ? ([[settingId.MAX_CONCURRENT_STREAMS, options.maxStreams]] as const)
+          : ([[settingId.ENABLE_PUSH, 0]] as const)),
+        [settingId.MAX_FRAME_SIZE, maxFrameBytes],
+      ]),
+    )
+    socket.write(isServer ? greeting : Buffer.concat([preface, greeting]))
+    socket.on('data', (chunk: Buffer) => this.#read(chunk))
+    socket.on('error', (error) => {
+      this.#reason ??= error
+    })
+    socket.on('close', () => this.#closed())
+  }
+
+  get socket(): Socket {
+    return this.#socket
+  }
+
+  get socketBacklog(): number {
+    return this.#socket.writableLength
+  }
+
+  /** Opens a stream; for clients. */
+  open(fields: readonly HeaderField[]): Http2Stream {
+    this.#lastStreamId = this.#lastStreamId === 0 ? 1 : this.#lastStreamId + 2
+    const stream = new Http2Stream(this.#lastStreamId, this, this.#peerStreamWindow)
+    this.#streams.set(stream.id, stream)
+    stream.sendHeaders(fields)
+    return stream
+  }
+
+  /** Asks the other end for a sign of life and tells how long it took. */
+  ping(answered: (durationMs: number) => void): void {
+    const sent = this.#options.clock.monotonic()
+    this.#pings.push(() => answered(this.#options.clock.monotonic() - sent))
+    this.#send(frame(frameType.PING, 0, 0, Buffer.alloc(8)))
+  }
+
+  /** Says goodbye and closes once everything written has left. */
+  close(code: number = errorCode.NO_ERROR): void {
+    if (this.#isClosing) return
+    this.#isClosing = true
+    const last = this.#options.side === 'server' ? this.#lastStreamId : 0
+    this.#socket.end(goAwayFrame(last, code))
+    const giveUp = setTimeout(() => this.#socket.destroy(), closeGraceMs).unref()
+    this.#socket.once('close', () => clearTimeout(giveUp))
+  }
+
+  destroy(error?: Error): void {
+    this.#reason ??= error
+    this.#isClosing = true
+    this.#socket.destroy()
+  }
+
+  write(parts: readonly Buffer[], stream: Http2Stream): void {
+    if (this.#isClosing || this.#socket.destroyed) return
+    const last = parts.length - 1
+    this.#socket.cork()
+    for (let index = 0; index < last; index++) this.#socket.write(parts[index] ?? '')
+    this.#socket.write(parts[last] ?? '', () => stream.progress())
+    this.#socket.uncork()
+  }
+
+  #send(bytes: Buffer): void {
+    if (!this.#isClosing && !this.#socket.destroyed) this.#socket.write(bytes)
+  }
+
+  sendHeaders(stream: Http2Stream, fields: readonly HeaderField[], isLast: boolean): void {
+    const block = encodeHeaders(fields)
+    const parts: Buffer[] = []
+    for (let start = 0; start === 0 || start < block.length; start += this.maxFrameBytes) {
+      const piece = block.subarray(start, start + this.maxFrameBytes)
+      const isWhole = start + piece.length >= block.length
+      const flags =
+        (isWhole ? frameFlag.END_HEADERS : 0) | (isLast && start === 0 ? frameFlag.END_STREAM : 0)
+      const type = start === 0 ? frameType.HEADERS : frameType.CONTINUATION
+      parts.push(frameHeader(type, flags, stream.id, piece.length), piece)
+    }
+    this.write(parts, stream)
+  }
+
+  openWindow(): void {
+    this.#fullWindow = openWindowBytes
+    this.#widen()
+  }
+
+  blocked(stream: Http2Stream): void {
+    this.#blocked.add(stream)
+  }
+
+  remove(stream: Http2Stream): void {
+    this.#streams.delete(stream.id)
+    this.#blocked.delete(stream)
+    // What the stream held unread counts as read now.
+    this.#widen()
+    if (this.#streams.size === 0) this.#events.idle()
+  }
+
+  #widen(): void {
+    const bytes = this.#fullWindow - this.#receiveWindow
+    if (bytes < this.#fullWindow / 2) return
+    this.#receiveWindow = this.#fullWindow
+    this.#send(numberFrame(frameType.WINDOW_UPDATE, 0, bytes))
+  }
+
+  #read(chunk: Buffer): void {
+    if (this.#isClosing) return
+    try {
+      this.#reader.push(chunk)
+    } catch (error) {
+      if (!(error instanceof Http2Error)) throw error
+      this.#reason ??= error
+      this.close(error.errorCode)
+    }
+  }
+
+  #dataBegins(streamId: number, bytes: number): void {
+    this.#assembly.mustBeWhole()
+    this.#receiveWindow -= bytes
+    if (this.#receiveWindow < 0)
+      throw new Http2Error('FLOW_CONTROL_ERROR', 'it sent more than it was allowed to')
+    const stream = this.#streams.get(streamId)
+    if (stream) stream.receiveBytes(bytes)
+    else this.#mustHaveBeen(streamId)
+    if (this.#fullWindow > defaultWindowBytes) this.#widen()
+  }
+
+  /** Streams that are over may still be spoken of, streams that never were may not. */
+  #mustHaveBeen(streamId: number): void {
+    if (streamId === 0 || streamId > this.#lastStreamId)
+      throw new Http2Error('PROTOCOL_ERROR', 'it speaks of a stream that was never opened')
+  }
+
+  #received(received: Frame): void {
+    const block = this.#assembly.accept(received)
+    if (block) this.#receivedHeaders(block)
+    const { type, flags, streamId, payload } = received
+    switch (type) {
+      case frameType.SETTINGS:
+        if ((flags & frameFlag.ACK) === 0) this.#receivedSettings(payload)
+        return
+      case frameType.PING:
+        this.#receivedPing(flags, payload)
+        return
+      case frameType.WINDOW_UPDATE:
+        this.#receivedWindow(streamId, payload)
+        return
+      case frameType.RST_STREAM:
+        this.#receivedReset(streamId, payload)
+        return
+      case frameType.GOAWAY:
+        this.wentAway = payload.length >= 8 && payload.readUInt32BE(4) === errorCode.NO_ERROR
+        return
+      case frameType.PUSH_PROMISE:
+        throw new Http2Error('PROTOCOL_ERROR', 'it pushes')
+      default:
+    }
+  }
+
+  #receivedHeaders({ streamId, fields, isLast }: HeaderBlock): void {
+    const known = this.#streams.get(streamId)
+    if (known) {
+      known.receiveHeaders(fields, isLast)
+      return
+    }
+    if (streamId <= this.#lastStreamId) return
+    if (this.#options.side === 'client' || streamId % 2 === 0)
+      throw new Http2Error('PROTOCOL_ERROR', 'it opens a stream that it may not open')
+    this.#lastStreamId = streamId
+    const stream = new Http2Stream(streamId, this, this.#peerStreamWindow)
+    if (this.#streams.size >= this.#options.maxStreams) {
+      this.#send(numberFrame(frameType.RST_STREAM, streamId, errorCode.REFUSED_STREAM))
+      return
+    }
+    this.#streams.set(streamId, stream)
+    this.#events.request(stream, fields)
+    if (isLast) stream.receiveEnd()
+  }
+
+  #receivedSettings(payload: Buffer): void {
+    if (payload.length % 6 !== 0)
+      throw new Http2Error('FRAME_SIZE_ERROR', 'its settings are cut off')
+    for (const [id, value] of settingsIn(payload)) {
+      if (id === settingId.MAX_FRAME_SIZE) this.maxFrameBytes = frameSize(value)
+      if (id === settingId.INITIAL_WINDOW_SIZE) this.#receivedInitialWindow(value)
+    }
+    this.#answer(frame(frameType.SETTINGS, frameFlag.ACK, 0, Buffer.alloc(0)))
+  }
+
+  #receivedInitialWindow(value: number): void {
+    if (value > maxWindowBytes)
+      throw new Http2Error('FLOW_CONTROL_ERROR', 'its window is too large')
+    const change = value - this.#peerStreamWindow
+    this.#peerStreamWindow = value
+    for (const stream of this.#streams.values()) stream.changeWindow(change, maxWindowBytes)
+  }
+
+  #receivedPing(flags: number, payload: Buffer): void {
+    if (payload.length !== 8) throw new Http2Error('FRAME_SIZE_ERROR', 'a ping is not 8 bytes long')
+    if ((flags & frameFlag.ACK) !== 0) this.#pings.shift()?.(0)
+    else this.#answer(frame(frameType.PING, frameFlag.ACK, 0, payload))
+  }
+
+  /** Answers as long as the other end fetches the answers. */
+  #answer(bytes: Buffer): void {
+    if (this.#socket.writableLength > maxUnreadAnswerBytes)
+      throw new Http2Error('ENHANCE_YOUR_CALM', 'it asks and does not read')
+    this.#send(bytes)
+  }
+
+  #receivedWindow(streamId: number, payload: Buffer): void {
+    if (payload.length !== 4)
+      throw new Http2Error('FRAME_SIZE_ERROR', 'a window update is not 4 bytes long')
+    const bytes = payload.readUInt32BE() & maxWindowBytes
+    if (bytes === 0) throw new Http2Error('PROTOCOL_ERROR', 'a window grows by nothing')
+    if (streamId !== 0) {
+      this.#streams.get(streamId)?.changeWindow(bytes, maxWindowBytes)
+      return
+    }
+    this.sendWindow += bytes
+    if (this.sendWindow > maxWindowBytes)
+      throw new Http2Error('FLOW_CONTROL_ERROR', 'its window is too large')
+    const waiting = [...this.#blocked]
+    this.#blocked.clear()
+    for (const stream of waiting) stream.pump()
+  }
+
+  #receivedReset(streamId: number, payload: Buffer): void {
+    if (payload.length !== 4)
+      throw new Http2Error('FRAME_SIZE_ERROR', 'a reset is not 4 bytes long')
+    this.#mustHaveBeen(streamId)
+    this.#countReset()
+    this.#streams.get(streamId)?.close({ resetCode: payload.readUInt32BE() })
+  }
+
+  /** Opening and resetting streams in a loop costs the sender nothing and us much (CVE-2023-44487). */
+  #countReset(): void {
+    const now = this.#options.clock.monotonic()
+    if (now - this.#resetPeriodStart > resetPeriodMs) {
+      this.#resetPeriodStart = now
+      this.#resets = 0
+    }
+    if (++this.#resets > maxResets)
+      throw new Http2Error('ENHANCE_YOUR_CALM', 'it resets too many streams')
+  }
+
+  #closed(): void {
+    this.#isClosing = true
+    const ending = { isLost: true, ...(this.#reason && { error: this.#reason }) }
+    for (const stream of this.#streams.values()) stream.close(ending)
+    this.#events.closed(this.#reason)
+  }
+}
+
+function frameSize(value: number): number {
+  if (value < defaultFrameBytes || value >= 2 ** 24)
+    throw new Http2Error('PROTOCOL_ERROR', 'its frame size is out of range')
+  return value
+}
