@@ -11,7 +11,8 @@ vi.setConfig({ testTimeout: 60_000, hookTimeout: 120_000 })
 
 const standIns = fileURLToPath(new URL('../support/exec-plugins/', import.meta.url))
 // The terminal is made by script(1) of util-linux; other systems have one with other options.
-const hasScript = spawnSync('script', ['--version'], { encoding: 'utf8' }).stdout?.includes(
+const terminalMaker = 'script'
+const hasScript = spawnSync(terminalMaker, ['--version'], { encoding: 'utf8' }).stdout?.includes(
   'util-linux',
 )
 if (!hasScript) console.log('skipped: exec plugins at a terminal need script(1) of util-linux')
@@ -47,7 +48,7 @@ function start(modes: readonly string[], rules: object, atTerminal: boolean): Se
   const args = [join(standIns, 'run-plugin.mjs'), dist, result, JSON.stringify(rules), ...sections]
   const command = [process.execPath, ...args].map(quote).join(' ')
   const child = atTerminal
-    ? spawn('script', ['-qefc', command, '/dev/null'], { stdio: 'pipe' })
+    ? spawn(terminalMaker, ['-qefc', command, '/dev/null'], { stdio: 'pipe' })
     : spawn(process.execPath, args, { stdio: 'pipe' })
   onTestFinished(() => void child.kill())
   return sessionOf(child, result, record)

@@ -28,6 +28,11 @@ describe('what is asked', () => {
     expect(requireCluster(info)).toEqual(cluster)
   })
 
+  test('a cluster without a config has none, though kubectl sends null [CRED-A1]', () => {
+    const info = read(renderExecInfo({ exec: config('v1'), cluster: { server: 'a' } }, false))
+    expect(info.cluster).toEqual({ server: 'a' })
+  })
+
   test.each(['shipped', 'seed'] as const)(
     'in v1alpha1, %s, with the refusal [CRED-A1]',
     (dialect) => {

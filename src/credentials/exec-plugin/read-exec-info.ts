@@ -98,7 +98,7 @@ function readCluster(fields: Fields): ExecInfoCluster {
     certificateAuthorityData: authority && Buffer.from(authority, 'base64').toString('utf8'),
     proxyUrl: text('proxy-url'),
     disableCompression: fields['disable-compression'] === true || undefined,
-    config: fields['config'],
+    config: fields['config'] ?? undefined,
   }
   const kept = Object.entries(entries).filter(([, value]) => value !== undefined)
   return { server, ...(Object.fromEntries(kept) as Omit<ExecInfoCluster, 'server'>) }

@@ -61,7 +61,7 @@ function checkCredential(credential: PluginCredential): void {
   if (!token && !clientCertificateData) {
     throw new TypeError('a credential needs a token, or a client certificate with its key')
   }
-  if (token && /[^\t\x20-\x7e\x80-\xff]/.test(token)) {
+  if (token && /[^\t\x20-\x7e]/.test(token)) {
     throw new TypeError('the token has characters that no header can carry, perhaps a line break')
   }
   if (expiresAt !== undefined && !Number.isFinite(Number(expiresAt))) {

@@ -13,7 +13,8 @@ export async function execClusterInfo(cluster: Cluster): Promise<ExecClusterInfo
     cluster.certificateAuthorityData ?? (await readAuthority(cluster.certificateAuthority))
   const config = cluster.extensions?.get(extensionName)
   return {
-    server: cluster.server,
+    // What follows a question mark is not for requests, and kubectl drops it.
+    server: cluster.server.replace(/\?.*$/s, ''),
     ...(tlsServerName !== undefined && { tlsServerName }),
     ...(insecureSkipTlsVerify !== undefined && { insecureSkipTlsVerify }),
     ...(certificateAuthorityData !== undefined && { certificateAuthorityData }),

@@ -91,7 +91,7 @@ describe('provideClusterInfo', () => {
 
   test('inline data goes before the file, and what is not set is not told [CRED-E3]', async () => {
     const info = await execClusterInfo({
-      server: 'https://a',
+      server: 'https://a?b=c',
       certificateAuthority: '/does/not/exist',
       certificateAuthorityData: pem,
     })
@@ -99,6 +99,7 @@ describe('provideClusterInfo', () => {
     expect(JSON.parse(renderExecInfo(run, false)).spec.cluster).toEqual({
       server: 'https://a',
       'certificate-authority-data': Buffer.from(pem).toString('base64'),
+      config: null,
     })
   })
 

@@ -37,7 +37,7 @@ function clusterFields(cluster: ExecClusterInfo): Record<string, unknown> {
     }),
     ...(proxyUrl && { 'proxy-url': proxyUrl }),
     ...(cluster.disableCompression && { 'disable-compression': true }),
-    ...(config !== undefined && { config: sorted(config) }),
+    config: sorted(config ?? null), // kubectl never leaves it out
   }
 }
 

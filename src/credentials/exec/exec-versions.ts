@@ -1,10 +1,8 @@
-/** The API group of everything that a plugin and its caller say to each other. */
-export const authenticationGroup = 'client.authentication.k8s.io'
+const authenticationGroup = 'client.authentication.k8s.io'
 
 /** The version of the proposal, and of Kubernetes 1.10 to 1.23. */
 export const v1alpha1 = `${authenticationGroup}/v1alpha1`
-/** Kubernetes 1.11 and later. */
-export const v1beta1 = `${authenticationGroup}/v1beta1`
+const v1beta1 = `${authenticationGroup}/v1beta1`
 /** Kubernetes 1.22 and later; says what its interactive mode is. */
 export const v1 = `${authenticationGroup}/v1`
 

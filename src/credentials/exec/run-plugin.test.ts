@@ -40,7 +40,7 @@ describe('a run', () => {
     const file = join(directory, 'seen')
     const program = writeProgram(
       directory,
-      'plugin',
+      'plugin.cjs',
       `#!/usr/bin/env node
 require('node:fs').writeFileSync(${JSON.stringify(file)}, JSON.stringify([process.argv.slice(2), process.cwd()]))
 console.log(${JSON.stringify(token)})`,
