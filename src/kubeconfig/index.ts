@@ -1,3 +1,4 @@
+export { clusterAddresses } from './cluster-location.ts'
 export * from './in-cluster.ts'
 export * from './kubeconfig.ts'
 export * from './kubeconfig-invalid.ts'

@@ -1,3 +1,4 @@
+import { problemOfLocation } from './cluster-location.ts'
 import type { Cluster } from './kubeconfig.ts'
 
 const serverSchemes = ['https:', 'http:']
@@ -23,6 +24,8 @@ export function problemsOfCluster(name: string, cluster: Cluster): string[] {
       'insecure-skip-tls-verify is set together with a certificate authority: keep one of them',
     )
   }
+  const location = problemOfLocation(cluster)
+  if (location !== undefined) problems.push(location)
   return problems.map((problem) => `cluster ${JSON.stringify(name)}: ${problem}`)
 }
 

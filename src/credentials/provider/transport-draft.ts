@@ -44,6 +44,11 @@ export class TransportDraft implements TransportConfig {
     return true
   }
 
+  /** What providers have put round requests, the outermost last. */
+  get wrappers(): readonly RequestWrapper[] {
+    return this.#wrappers
+  }
+
   wrap(wrapper: RequestWrapper): void {
     this.#wrappers.push(wrapper)
   }
