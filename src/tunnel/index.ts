@@ -1,1 +1,2 @@
 export * from './agent/index.ts'
+export * from './server/index.ts'

@@ -4,6 +4,7 @@ import { proxyCommand } from './proxy.ts'
 import { serveCommand } from './serve.ts'
 import { storeBackupCommand, storeCheckCommand, storeRestoreCommand } from './store.ts'
 import { tunnelAgentCommand } from './tunnel-agent.ts'
+import { tunnelServerCommand } from './tunnel-server.ts'
 import { upCommand } from './up.ts'
 import { userCreateCommand } from './user-create.ts'
 import { userListCommand } from './user-list.ts'
@@ -15,6 +16,7 @@ export const commands: readonly Command[] = [
   upCommand,
   serveCommand,
   proxyCommand,
+  tunnelServerCommand,
   tunnelAgentCommand,
   userCreateCommand,
   userListCommand,

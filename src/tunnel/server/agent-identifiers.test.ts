@@ -4,7 +4,7 @@ import { describeAgent } from './agent-session.ts'
 
 const nothing = { hosts: [], cidrs: [], isDefaultRoute: false }
 
-describe('what an agent says it can reach', () => {
+describe('[TUN-W20, TUN-U14] what an agent says it can reach', () => {
   test.each([
     ['nothing', '', nothing],
     ['an IPv4 address', 'ipv4=1.2.3.4', { ...nothing, hosts: ['1.2.3.4'] }],
@@ -38,7 +38,7 @@ describe('what an agent says it can reach', () => {
   })
 })
 
-describe('the metadata of an agent', () => {
+describe('[TUN-W4, TUN-U11] the metadata of an agent', () => {
   test('names it once', () => {
     expect(describeAgent({ agentid: ['a'], agentidentifiers: ['host=n'] })).toEqual({
       agentId: 'a',

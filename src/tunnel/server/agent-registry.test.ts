@@ -34,7 +34,7 @@ const nodes = [
   { id: 'c', identifiers: 'cidr=10.1.2.0/24&default-route=true' },
 ]
 
-describe('a strategy picks', () => {
+describe('[TUN-W19] a strategy picks', () => {
   test.each<[string, StrategyName[], string, string | undefined]>([
     ['by IPv4 address', ['destHost'], '10.0.0.1', 'a'],
     ['by host name', ['destHost'], 'node-a', 'a'],
@@ -54,7 +54,7 @@ describe('a strategy picks', () => {
     expect(registryOf(strategies, nodes).pick(host)).toBe(expected)
   })
 
-  test('any agent by chance', () => {
+  test('[TUN-P9] any agent by chance', () => {
     const { registry } = registryOf(['default'], nodes, Math.random)
     const seen = new Set(Array.from({ length: 200 }, () => registry.pick('x', new Set())?.agentId))
     expect([...seen].toSorted((a = '', b = '') => a.localeCompare(b))).toEqual(['a', 'b', 'c'])
@@ -69,7 +69,7 @@ describe('a strategy picks', () => {
     expect(registryOf(['least-loaded'], agents).pick('x')).toBe('free')
   })
 
-  test('the less busy of two agents that name the same host', () => {
+  test('[TUN-P9] the less busy of two agents that name the same host', () => {
     const agents = [
       { id: 'busy', identifiers: 'host=n', channels: 2 },
       { id: 'free', identifiers: 'host=n' },
@@ -78,7 +78,7 @@ describe('a strategy picks', () => {
   })
 })
 
-describe('an agent that drains', () => {
+describe('[TUN-U11, TUN-W13] an agent that drains', () => {
   test.each<StrategyName>(['default', 'destHost', 'defaultRoute', 'cidr', 'least-loaded'])(
     'is left alone by %s while there is another',
     (name) => {
@@ -105,7 +105,7 @@ test('an agent that was tried is not picked again', () => {
   expect(pick('x', sessions)).toBeUndefined()
 })
 
-test('two sessions of one agent ID live and go apart', () => {
+test('[TUN-U11, TUN-P6] two sessions of one agent ID live and go apart', () => {
   const { registry, sessions, pick } = registryOf(
     ['default', 'destHost'],
     [

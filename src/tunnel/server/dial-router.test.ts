@@ -30,14 +30,14 @@ test.each([
   expect(hostOf(text)).toBe(host)
 })
 
-test('without an agent a dial fails at once, with the words that clients know', async () => {
+test('[TUN-W8] without an agent a dial fails at once, with the words that clients know', async () => {
   const { hub, registry } = fakeHub()
   await expect(hub.open(address, never)).rejects.toThrow(NoAgentAvailable)
   await expect(hub.open(address, never)).rejects.toThrow('No agent available')
   expect(registry.expose()).toContain('dial_failure_count{reason="no_agent"} 2\n')
 })
 
-test('a dial whose agent is lost goes to another one', async () => {
+test('[TUN-P4] a dial whose agent is lost goes to another one', async () => {
   const { hub, registry } = fakeHub({ strategies: ['least-loaded'] })
   const silent = new FakeAgent({ agentId: 'first', isSilent: true })
   const second = new FakeAgent({ agentId: 'second' })
@@ -55,7 +55,7 @@ test('a dial whose agent is lost goes to another one', async () => {
   expect(hub.agentCount).toBe(1)
 })
 
-test('a dial whose last agent is lost fails', async () => {
+test('[TUN-P4] a dial whose last agent is lost fails', async () => {
   const { hub } = fakeHub()
   const silent = new FakeAgent({ isSilent: true })
   hub.attachAgent(silent)
@@ -76,7 +76,7 @@ test('a target that refuses one agent is not asked for by another', async () => 
   expect(registry.expose()).toContain('dial_failure_count{reason="error_response"} 1\n')
 })
 
-test('an agent that does not answer is given up at the deadline', async () => {
+test('[TUN-P3, TUN-F15] an agent that does not answer is given up at the deadline', async () => {
   const { hub, registry } = fakeHub({ dialTimeoutMs: 20 })
   hub.attachAgent(new FakeAgent({ isSilent: true }))
   await expect(hub.open(address, never)).rejects.toMatchObject({ reason: 'timeout' })

@@ -5,7 +5,6 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { TlsOptions } from 'node:tls'
 import type { Clock, Logger } from '../../../core/index.ts'
-import { socketLeg } from '../../link/index.ts'
 import { parseHostPort, showHostPort } from '../host-port.ts'
 import type { ServerMetrics } from '../server-metrics.ts'
 import type { TunnelHub } from '../tunnel-hub.ts'
@@ -143,7 +142,7 @@ export class ConnectFrontEnd {
         return
       }
       this.#established(socket)
-      await hub.carry(quietStart(socketLeg(socket), quietMs), far, { address })
+      await hub.carry(quietStart(socket, quietMs), far, { address })
     } catch (error) {
       waiting.stop()
       log.info({ address, why: failureText(error) }, 'dial failed')

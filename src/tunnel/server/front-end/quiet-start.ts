@@ -1,15 +1,17 @@
-import type { Leg, LegEvents } from '../../link/index.ts'
+import type { Duplex } from 'node:stream'
+import { type Leg, type LegEvents, socketLeg } from '../../link/index.ts'
 
 /**
- * A leg that holds back what is written until its other side has spoken, or for `forMs` at most.
- * kube-apiserver gives up a connection when bytes of the target arrive together with the answer to
- * CONNECT; whoever speaks first has read that answer.
+ * A leg on a client's socket that holds back what is written until the client has spoken, or for
+ * `forMs` at most. kube-apiserver gives up a connection when bytes of the target arrive together with
+ * the answer to CONNECT; whoever speaks first has read that answer.
  */
-export function quietStart(leg: Leg, forMs: number): Leg {
-  return new QuietStart(leg, forMs)
+export function quietStart(socket: Duplex, forMs: number): Leg {
+  return new QuietStart(socket, forMs)
 }
 
 class QuietStart implements Leg {
+  readonly #socket: Duplex
   readonly #leg: Leg
   readonly #forMs: number
   #held: Buffer[] | undefined = []
@@ -17,8 +19,9 @@ class QuietStart implements Leg {
   #finishes = false
   #timer: NodeJS.Timeout | undefined
 
-  constructor(leg: Leg, forMs: number) {
-    this.#leg = leg
+  constructor(socket: Duplex, forMs: number) {
+    this.#socket = socket
+    this.#leg = socketLeg(socket)
     this.#forMs = forMs
   }
 
@@ -61,9 +64,13 @@ class QuietStart implements Leg {
   }
 
   close(error?: Error): void {
-    if (!error) this.#release()
+    // Neither a unix socket nor TLS has a reset; an end without TLS's own close says as much.
+    if (error) this.#socket.destroy()
+    else {
+      this.#release()
+      this.#leg.close()
+    }
     clearTimeout(this.#timer)
-    this.#leg.close(error)
   }
 
   #release(): void {

@@ -1,0 +1,20 @@
+export { NoAgentAvailable } from './errors.ts'
+export {
+  problemsOfTunnelServerOptions,
+  type TunnelServerOptions,
+  tunnelServerOptions,
+} from './options/index.ts'
+export {
+  type AgentPortConfig,
+  type AgentTokens,
+  configOfOptions,
+  type FrontEndConfig,
+  type TlsFileNames,
+  type TunnelServerConfig,
+} from './server-config.ts'
+export {
+  createTunnelServer,
+  type ListeningPlaces,
+  type TunnelServer,
+  type TunnelServerParts,
+} from './tunnel-server.ts'

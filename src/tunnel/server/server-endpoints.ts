@@ -1,0 +1,29 @@
+import { exposition, type MetricsRegistry } from '../../core/metrics/index.ts'
+import { HttpEndpoint, type PathHandler, sendText } from '../agent/http-endpoint.ts'
+import { profilingPaths } from '../agent/profiling.ts'
+
+const metricsPath =
+  (metrics: MetricsRegistry): PathHandler =>
+  (_request, response) =>
+    sendText(response, 200, metrics.expose(), exposition)
+
+/** `/healthz`, `/readyz`, its older name `/ready`, and `/metrics`, with upstream's words. */
+export function healthEndpoint(isReady: () => boolean, metrics: MetricsRegistry): HttpEndpoint {
+  const ready: PathHandler = (_request, response) =>
+    isReady()
+      ? sendText(response, 200, 'ok')
+      : sendText(response, 500, 'no connection to any proxy agent')
+  return new HttpEndpoint('health', {
+    '/healthz': (_request, response) => sendText(response, 200, 'ok'),
+    '/readyz': ready,
+    '/ready': ready,
+    '/metrics': metricsPath(metrics),
+  })
+}
+
+/** `/metrics` where older set-ups look for it, and profiles if they are switched on. */
+export const adminEndpoint = (isProfiling: boolean, metrics: MetricsRegistry): HttpEndpoint =>
+  new HttpEndpoint('the admin endpoints', {
+    '/metrics': metricsPath(metrics),
+    ...(isProfiling && profilingPaths()),
+  })

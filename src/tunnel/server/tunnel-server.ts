@@ -1,0 +1,225 @@
+import {
+  aborted,
+  type Clock,
+  type ClusterView,
+  type Component,
+  type Dialer,
+  type Logger,
+  neverFails,
+} from '../../core/index.ts'
+import { MetricsRegistry } from '../../core/metrics/index.ts'
+import type { HttpEndpoint } from '../agent/http-endpoint.ts'
+import type { Link } from '../link/index.ts'
+import { AgentPort } from './listening/agent-port.ts'
+import { FrontEndPort } from './listening/front-end-port.ts'
+import { NodeTraffic } from './reverse/node-traffic.ts'
+import type { TunnelServerConfig } from './server-config.ts'
+import { adminEndpoint, healthEndpoint } from './server-endpoints.ts'
+import { parseLabels, ServerLease } from './server-lease.ts'
+import { ServerMetrics } from './server-metrics.ts'
+import { TunnelHub } from './tunnel-hub.ts'
+
+/** What a tunnel server is made of. */
+export interface TunnelServerParts {
+  readonly config: TunnelServerConfig
+  /** The cluster that reviews tokens and keeps leases; needed for these only. */
+  readonly view?: ClusterView
+  /** Where metrics go that somebody else shows; its own page without it. */
+  readonly metrics?: MetricsRegistry
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+/** What listens where, by purpose. */
+export interface ListeningPlaces {
+  readonly agents?: string
+  readonly frontEnd?: string
+  readonly health?: string
+  readonly admin?: string
+}
+
+/** A tunnel server, on its own or inside another one. */
+export interface TunnelServer extends Component {
+  /** Dials through agents, for servers in the same process. */
+  readonly dialer: Dialer
+  /** Whether an agent is connected. */
+  readonly isReady: boolean
+  /** Takes an agent's link that came some other way than through the agent port. */
+  attachAgent(link: Link): void
+  /** What listens where; only after `start`. */
+  readonly listening: ListeningPlaces
+  /** The ports of TCP listeners; 0 for those that are not open. */
+  readonly ports: {
+    readonly agents: number
+    readonly frontEnd: number
+    readonly health: number
+    readonly admin: number
+  }
+  /** How much is going on; all zero once it has stopped. */
+  readonly load: {
+    readonly agents: number
+    readonly pendingDials: number
+    readonly connections: number
+    readonly frontEndClients: number
+  }
+}
+
+/** A tunnel server that does not listen yet. */
+export function createTunnelServer(parts: TunnelServerParts): TunnelServer {
+  return new ComposedTunnelServer(parts)
+}
+
+class ComposedTunnelServer implements TunnelServer {
+  readonly name = 'tunnel-server'
+  readonly failed = neverFails()
+  readonly #parts: TunnelServerParts
+  readonly #hub: TunnelHub
+  readonly #agentPort: AgentPort | undefined
+  readonly #frontEnd: FrontEndPort | undefined
+  readonly #health: HttpEndpoint | undefined
+  readonly #admin: HttpEndpoint | undefined
+  readonly #lease: ServerLease | undefined
+  #listening: ListeningPlaces = {}
+  #healthPort = 0
+  #adminPort = 0
+
+  constructor(parts: TunnelServerParts) {
+    const { config, clock, log, view } = parts
+    const registry = parts.metrics ?? new MetricsRegistry()
+    const metrics = new ServerMetrics(registry)
+    this.#parts = parts
+    const nodeTraffic = new NodeTraffic({
+      ...config.nodeTraffic,
+      carry: (near, far, fields) => this.#hub.carry(near, far, fields),
+      log,
+    })
+    this.#hub = new TunnelHub({
+      strategies: config.strategies,
+      dialTimeoutMs: config.dialTimeoutMs,
+      onAgentDial: (dial, { agentId }) => nodeTraffic.handle(dial, agentId),
+      metrics,
+      clock,
+      log,
+    })
+    const { agents, frontEnd, health, admin, leases } = config
+    const hub = this.#hub
+    if (agents) {
+      const packets = metrics.tally('agent')
+      this.#agentPort = new AgentPort({
+        config: { ...config, agents },
+        hub,
+        packets,
+        view,
+        clock,
+        log,
+      })
+    }
+    if (frontEnd) {
+      this.#frontEnd = new FrontEndPort({
+        config: { ...config, frontEnd },
+        hub,
+        metrics,
+        clock,
+        log,
+      })
+    }
+    if (health) this.#health = healthEndpoint(() => this.isReady, registry)
+    if (admin) this.#admin = adminEndpoint(admin.isProfiling, registry)
+    if (leases) {
+      if (!view) throw new TypeError('leases need a cluster to keep them')
+      const labels = parseLabels(leases.label)
+      const { namespace } = leases
+      const { serverId } = config
+      this.#lease = new ServerLease({ view, serverId, namespace, labels, metrics, clock, log })
+    }
+    this.#observe(metrics)
+  }
+
+  get dialer(): Dialer {
+    return this.#hub.dialer
+  }
+
+  get isReady(): boolean {
+    return this.#hub.isReady
+  }
+
+  get listening(): ListeningPlaces {
+    return this.#listening
+  }
+
+  get ports(): TunnelServer['ports'] {
+    return {
+      agents: this.#agentPort?.port ?? 0,
+      frontEnd: this.#frontEnd?.port ?? 0,
+      health: this.#healthPort,
+      admin: this.#adminPort,
+    }
+  }
+
+  get load(): TunnelServer['load'] {
+    return {
+      agents: this.#hub.agentCount,
+      pendingDials: this.#hub.pendingDials,
+      connections: this.#hub.established,
+      frontEndClients: this.#frontEnd?.count ?? 0,
+    }
+  }
+
+  attachAgent(link: Link): void {
+    this.#hub.attachAgent(link)
+  }
+
+  async start(): Promise<void> {
+    const { config, log } = this.#parts
+    const places: { -readonly [Name in keyof ListeningPlaces]: string } = {}
+    if (this.#health && config.health) {
+      this.#healthPort = await this.#health.listen(config.health.host, config.health.port)
+      places.health = showPlace(config.health.host, this.#healthPort)
+    }
+    if (this.#admin && config.admin) {
+      this.#adminPort = await this.#admin.listen(config.admin.host, config.admin.port)
+      places.admin = showPlace(config.admin.host, this.#adminPort)
+    }
+    if (this.#agentPort) places.agents = await this.#agentPort.open()
+    if (this.#frontEnd) places.frontEnd = await this.#frontEnd.open()
+    this.#lease?.start()
+    this.#listening = places
+    log.info({ ...places, serverId: config.serverId }, 'tunnel server listens')
+  }
+
+  async stop(deadline: AbortSignal): Promise<void> {
+    const { drainMs } = this.#parts.config
+    await this.#lease?.stop(deadline)
+    await this.#frontEnd?.stopAccepting()
+    await this.#agentPort?.stopAccepting()
+    if (drainMs > 0) {
+      const ended = AbortSignal.any([deadline, AbortSignal.timeout(drainMs)])
+      await Promise.race([this.#hub.drain(), aborted(ended)])
+    }
+    await this.#frontEnd?.close()
+    await this.#hub.close()
+    this.#agentPort?.close()
+    await Promise.all([this.#health?.close(), this.#admin?.close()])
+  }
+
+  #observe(metrics: ServerMetrics): void {
+    const hub = this.#hub
+    const isHttp = this.#parts.config.frontEnd?.mode === 'http-connect'
+    const clients = (): number => this.#frontEnd?.count ?? 0
+    metrics.observe({
+      proxyStreams: () => (isHttp ? 0 : clients()),
+      agentStreams: () => this.#agentPort?.streamCount ?? hub.agentCount,
+      httpConnections: () => (isHttp ? clients() : 0),
+      agents: () => hub.agentCount,
+      agentsByStrategy: () => hub.agentsByStrategy,
+      pendingDials: () => hub.pendingDials,
+      establishedConnections: () => hub.established,
+      fullAgentLinks: () => hub.fullLinks,
+    })
+  }
+}
+
+const showPlace = (host: string, port: number): string => {
+  if (host === '') return `*:${port}`
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+}
