@@ -1,3 +1,4 @@
+import { isIPv6 } from 'node:net'
 import { runUntilDrained, systemClock } from '../core/index.ts'
 import { createTunnelAgent, type TunnelAgent } from '../tunnel/agent/index.ts'
 import type { TunnelAgentOptions } from '../tunnel/options/index.ts'
@@ -38,7 +39,7 @@ export async function runTunnelAgent(
 function startLines(options: TunnelAgentOptions, agent: TunnelAgent): string {
   const { bindAddress, target } = options
   const health = options.healthServerHost === '' ? '*' : options.healthServerHost
-  const servers = options.proxyServerHost.map((host) => `${host} (port ${options.proxyServerPort})`)
+  const servers = options.proxyServerHost.map((host) => withPort(host, options.proxyServerPort))
   const rows = [
     ['agent', agent.agentId],
     ['servers', servers.join(', ')],
@@ -49,4 +50,10 @@ function startLines(options: TunnelAgentOptions, agent: TunnelAgent): string {
     ['admin', `${options.adminBindAddress}:${agent.ports.admin}`],
   ] as const
   return rows.map(([what = '', where = '']) => `${what.padEnd(9)}  ${where}\n`).join('')
+}
+
+/** A server as it will be dialled: what brings a port of its own keeps it. */
+function withPort(host: string, port: number): string {
+  if (isIPv6(host)) return `[${host}]:${port}`
+  return /:\d+$/.test(host) ? host : `${host}:${port}`
 }

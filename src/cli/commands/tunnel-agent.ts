@@ -10,16 +10,16 @@ export const tunnelAgentCommand = defineCommand({
   options: { ...tunnelAgentOptions, ...outputOption },
   examples: [
     {
-      line: 'sallyport tunnel agent --proxy-server-host tunnel.example.com --ca-cert ca.crt --agent-cert agent.crt --agent-key agent.key',
-      does: 'lets the control plane reach this network, with a client certificate as proof',
+      line: 'sallyport tunnel agent --ca-cert ca.crt --agent-cert agent.crt --agent-key agent.key',
+      does: 'links this network to the server on this machine, with a client certificate as proof',
     },
     {
-      line: 'sallyport tunnel agent --proxy-server-host 10.0.0.5,10.0.0.6 --ca-cert ca.crt --service-account-token-path /var/run/secrets/tokens/konnectivity-agent-token',
-      does: 'connects to two servers, with a token of its service account',
+      line: 'sallyport tunnel agent --proxy-server-host 10.0.0.5,10.0.0.6 --config agent.yaml',
+      does: 'connects to two servers; the rest stands in a file, for example service-account-token-path',
     },
     {
-      line: 'sallyport tunnel agent ... --feature-gates NodeToMasterTraffic=true --bind-address 10.64.0.1 --create-interface --target kubernetes.default.svc:443:6443',
-      does: 'lets this node reach the API server at 10.64.0.1:6443 as well',
+      line: 'sallyport tunnel agent --config agent.yaml --bind-address 10.64.0.1 --target api:6443:6443',
+      does: 'lets this node reach api:6443 of the control plane at 10.64.0.1:6443, if the gate is open',
     },
   ],
   run: async ({ options: values }, io) => {
