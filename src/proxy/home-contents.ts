@@ -1,6 +1,13 @@
 import type { ApiReader } from './api-reader.ts'
-import { type ServiceId, servicePrefix } from './proxied-path.ts'
-import { defaultPort, field, isWebPort, readPorts, withPort } from './service-ports.ts'
+import { isLabel, type ServiceId, servicePrefix } from './proxied-path.ts'
+import {
+  defaultPort,
+  field,
+  isWebPort,
+  readPorts,
+  type ServicePort,
+  withPort,
+} from './service-ports.ts'
 
 /** A port of a service that the user may open in a browser. */
 export interface AddonPort {
@@ -148,15 +155,26 @@ function webPortsOf(service: unknown): AddonPort[] {
   const namespace = textAt(service, 'metadata', 'namespace')
   const name = textAt(service, 'metadata', 'name')
   // This service is the API itself, which the service proxy refuses to reach.
-  if (name === '' || (namespace === 'default' && name === 'kubernetes')) return []
+  if (namespace === 'default' && name === 'kubernetes') return []
+  if (!isLabel(namespace) || !isLabel(name)) return []
   const ports = readPorts(service)
   const first = defaultPort(ports)
-  return ports.filter(isWebPort).map((port) => ({
-    service: withPort({ namespace, name }, port),
-    label: port.name ? `${port.name} ${port.port}` : String(port.port),
-    isDefault: port === first,
-  }))
+  return ports
+    .filter(isWebPort)
+    .filter(hasPlainName)
+    .map((port) => ({
+      service: withPort({ namespace, name }, port),
+      label: labelOf(port),
+      isDefault: port === first,
+    }))
 }
+
+/** Such as every API server insists on; nothing else can stand in an address. */
+const hasPlainName = ({ name }: ServicePort): boolean => !name || isLabel(name)
+
+/** kubectl names a port after its number where nobody has named it. */
+const labelOf = ({ name, port }: ServicePort): string =>
+  name && name !== String(port) ? `${name} ${port}` : String(port)
 
 function textAt(value: unknown, ...path: readonly string[]): string {
   const found = path.reduce<unknown>(field, value)

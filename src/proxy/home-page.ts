@@ -94,7 +94,8 @@ function addonAddress({ service, isDefault }: AddonPort, { host, apiMount }: Hom
 
 function namespacesSection(namespaces: readonly string[], { apiMount }: HomePlace): string {
   const entries = namespaces.map(
-    (name) => `<li>${link(`${apiMount}/api/v1/namespaces/${name}/services`, name)}</li>`,
+    (name) =>
+      `<li>${link(`${apiMount}/api/v1/namespaces/${encodeURIComponent(name)}/services`, name)}</li>`,
   )
   return `<section>\n<h2>Services by namespace</h2>\n<ul class="row">${entries.join('')}</ul>\n</section>`
 }

@@ -16,6 +16,8 @@ export interface RawAnswer {
   readonly body: string
 }
 
+type LabOptions = Partial<LocalProxyOptions> & { readonly appendServerPath?: boolean }
+
 /** A fake API server with a token's user, and proxies before it. */
 export class ProxyLab {
   readonly api: FakeApiServer
@@ -37,10 +39,26 @@ export class ProxyLab {
   }
 
   /** Starts a proxy on a free port, with kubectl's defaults. */
-  async proxy(
-    options: Partial<LocalProxyOptions> & { readonly appendServerPath?: boolean } = {},
+  async proxy(options: LabOptions = {}, serverPath = ''): Promise<LabProxy> {
+    return this.#start(new LocalProxy(this.#options(options, serverPath)))
+  }
+
+  /** Starts a proxy that lets every request through. */
+  async unfiltered(): Promise<LabProxy> {
+    const { filter: _, ...options } = this.#options({})
+    return this.#start(new LocalProxy(options))
+  }
+
+  async #start(proxy: LocalProxy): Promise<LabProxy> {
+    this.#proxies.push(proxy)
+    await proxy.start()
+    return new LabProxy(proxy, this.#sockets)
+  }
+
+  #options(
+    { appendServerPath = false, ...options }: LabOptions,
     serverPath = '',
-  ): Promise<LabProxy> {
+  ): LocalProxyOptions {
     const upstream = upstreamFromKubeconfig({
       context: {
         contextName: 'lab',
@@ -50,12 +68,12 @@ export class ProxyLab {
         cluster: { server: this.server + serverPath, certificateAuthorityData: this.caPem },
         user: { token: new Secret('janes-token') },
       },
-      appendServerPath: options.appendServerPath ?? false,
+      appendServerPath,
       plugins: nodePluginHost(),
       env: {},
       clock: systemClock,
     })
-    const proxy = new LocalProxy({
+    return {
       listen: { address: '127.0.0.1', port: 0 },
       upstream,
       namespace: 'default',
@@ -65,10 +83,7 @@ export class ProxyLab {
       clock: systemClock,
       log: silentLogger,
       ...options,
-    })
-    this.#proxies.push(proxy)
-    await proxy.start()
-    return new LabProxy(proxy, this.#sockets)
+    }
   }
 
   async close(): Promise<void> {

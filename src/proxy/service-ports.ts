@@ -12,7 +12,7 @@ const tlsNumbers = new Set(['443', '8443'])
 
 /** The scheme that the name or number of a port stands for; nothing means http. */
 export function schemeOfPortLabel(label: string): 'https' | undefined {
-  const isTls = tlsNumbers.has(label) || /(?:^|-)https(?:-|$)/.test(label)
+  const isTls = tlsNumbers.has(label) || /(?:^|-)(?:https|tls)(?:-|$)/.test(label)
   return isTls ? 'https' : undefined
 }
 
@@ -21,7 +21,8 @@ export function schemeOfPort({ appProtocol, name, port }: ServicePort): 'https' 
   const told = appProtocol?.toLowerCase()
   if (told === 'https' || told === 'kubernetes.io/wss') return 'https'
   if (told === 'http' || told === 'kubernetes.io/ws') return undefined
-  return schemeOfPortLabel(name ?? '') ?? (name ? undefined : schemeOfPortLabel(String(port)))
+  if (/(?:^|-)http(?:-|$)/.test(name ?? '')) return undefined
+  return schemeOfPortLabel(name ?? '') ?? schemeOfPortLabel(String(port))
 }
 
 const webProtocols = new Set(['http', 'https', 'kubernetes.io/ws', 'kubernetes.io/wss'])

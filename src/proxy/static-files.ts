@@ -23,7 +23,7 @@ export class StaticFiles {
       redirect(response, './')
       return
     }
-    const file = await this.#find(path)
+    const file = await this.#find(path.replace(/\/$/, ''))
     const { isDirectory } = file
     const name = path.replace(/\/$/, '').split('/').at(-1) ?? ''
     if (isDirectory && path !== '' && !path.endsWith('/'))
