@@ -9,10 +9,7 @@ export {
   type KubeClientOptions,
   type WriteOptions,
 } from './kube-client.ts'
-export {
-  type ResolvedContext,
-  transportFromKubeconfig,
-} from './kubeconfig-transport.ts'
+export { type ClusterContext, transportFromKubeconfig } from './kubeconfig-transport.ts'
 export type { Follower } from './picture.ts'
 export { RemoteClusterView } from './remote-cluster-view.ts'
 export type * from './transport.ts'

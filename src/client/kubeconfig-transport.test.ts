@@ -1,18 +1,44 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { Secret } from '../core/index.ts'
-import type { KubeconfigUser } from '../kubeconfig/index.ts'
+import { nodePluginHost } from '../credentials/index.ts'
+import { TransportLab } from '../credentials/transport/transport-lab.suite.ts'
+import type { Cluster, KubeconfigUser } from '../kubeconfig/index.ts'
 import { transportFromKubeconfig } from './kubeconfig-transport.ts'
 
 let directory: string
+let lab: TransportLab
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'kubeconfig-transport-'))
+  lab = await TransportLab.open()
 })
+afterEach(() => lab.clear())
 afterAll(() => rm(directory, { recursive: true, force: true }))
 
+const { signal } = new AbortController()
 const cluster = { server: 'https://example.com:6443/prefix' }
+
+async function answerTo(context: { cluster: Cluster; user: KubeconfigUser }): Promise<string> {
+  const plugins = nodePluginHost({ stderr: process.stderr })
+  const transport = await transportFromKubeconfig(context, { plugins, registry: 'none' })
+  lab.own(transport)
+  const { body } = await transport.send({ method: 'GET', path: '/', headers: {}, signal })
+  return (await body.toArray()).join('')
+}
+
+const tellHeaders = (request: IncomingMessage, response: ServerResponse): void => {
+  const { authorization, 'impersonate-user': user } = request.headers
+  response.end(`${authorization} ${String(user)}`)
+}
+
+async function writeIn(name: string, text: string): Promise<string> {
+  const path = join(directory, name)
+  await writeFile(path, text, { mode: 0o600 })
+  return path
+}
 
 describe('a context of a kubeconfig', () => {
   test('becomes a transport to its server', async () => {
@@ -21,36 +47,55 @@ describe('a context of a kubeconfig', () => {
     transport.destroy()
   })
 
-  test.each<[string, KubeconfigUser, RegExp]>([
-    ['an exec plugin', { exec: { command: 'login', apiVersion: 'v1' } }, /exec plugin/],
-    ['an auth provider', { authProvider: { name: 'gcp' } }, /auth-provider/],
-    ['a password', { username: 'me', password: new Secret('hunter2') }, /username and password/],
-  ])('is refused for %s rather than used without it', async (_, user, message) => {
-    const attempt = transportFromKubeconfig({ cluster, user })
-    await expect(attempt).rejects.toThrow(message)
-    await expect(attempt).rejects.toMatchObject({ code: 'CLIENT_CONFIG_INVALID' })
+  test('with a plugin, a token file, a CA file or impersonation is used as it says [CRED-K6]', async () => {
+    const server = await lab.serve(tellHeaders)
+    const files = {
+      token: await writeIn('token', 'from-file\n'),
+      ca: await writeIn('ca.crt', lab.caPem),
+      plugin: await writeIn(
+        'plugin.mjs',
+        `const apiVersion = 'client.authentication.k8s.io/v1'
+         const status = { token: 'from-plugin' }
+         console.log(JSON.stringify({ apiVersion, kind: 'ExecCredential', status }))`,
+      ),
+    }
+    const lab1 = { server: server.url, certificateAuthority: files.ca }
+    const exec = {
+      apiVersion: 'client.authentication.k8s.io/v1',
+      command: process.execPath,
+      args: [files.plugin],
+      interactiveMode: 'Never',
+    }
+    expect(await answerTo({ cluster: lab1, user: { exec } })).toBe('Bearer from-plugin undefined')
+    const user = { tokenFile: files.token, impersonate: { username: 'jane' } }
+    expect(await answerTo({ cluster: lab1, user })).toBe('Bearer from-file jane')
+    const basic = { username: 'me', password: new Secret('p') }
+    expect(await answerTo({ cluster: lab1, user: basic })).toBe('Basic bWU6cA== undefined')
   })
 
-  test('is refused for a proxy rather than used around it', async () => {
-    const proxied = { ...cluster, proxyUrl: 'http://me:hunter2@proxy' }
-    await expect(transportFromKubeconfig({ cluster: proxied, user: {} })).rejects.toThrow(
-      /^proxy-url of a cluster is not supported$/,
+  test('with a provider that is no more is refused with the way out', async () => {
+    const user = { authProvider: { name: 'gcp' } }
+    await expect(answerTo({ cluster, user })).rejects.toMatchObject({
+      hint: expect.stringContaining('gke-gcloud-auth-plugin'),
+    })
+  })
+
+  test('whose proxy cannot be used says so without its password', async () => {
+    const proxied = { ...cluster, proxyUrl: 'ftp://me:hunter2@proxy' }
+    await expect(answerTo({ cluster: proxied, user: {} })).rejects.toThrow(
+      /^proxy-url must be an http, https or socks5 URL$/,
     )
   })
 
-  test('is refused when a file that it names cannot be read, and names it', async () => {
+  test('that names a file which cannot be read names it', async () => {
     const certificateAuthority = join(directory, 'absent.crt')
-    const attempt = transportFromKubeconfig({
-      cluster: { ...cluster, certificateAuthority },
-      user: {},
-    })
-    await expect(attempt).rejects.toThrow(`cannot read ${certificateAuthority}`)
+    const attempt = answerTo({ cluster: { ...cluster, certificateAuthority }, user: {} })
+    await expect(attempt).rejects.toThrow(certificateAuthority)
   })
 
-  test('with a file of nonsense for a key is refused', async () => {
-    const clientKey = join(directory, 'client.key')
-    await writeFile(clientKey, 'nonsense')
-    const user = { clientKey, clientCertificateData: 'nonsense' }
-    await expect(transportFromKubeconfig({ cluster, user })).rejects.toThrow(/cannot be used/)
+  test('with nonsense for a certificate is refused', async () => {
+    const user = { clientKeyData: new Secret('nonsense'), clientCertificateData: 'nonsense' }
+    const attempt = answerTo({ cluster, user })
+    await expect(attempt).rejects.toMatchObject({ code: 'CLIENT_CONFIG_INVALID' })
   })
 })

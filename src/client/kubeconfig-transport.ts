@@ -1,80 +1,33 @@
-import { readFile } from 'node:fs/promises'
-import { Secret, systemErrorCode } from '../core/index.ts'
-import type { Cluster, Impersonation, KubeconfigUser } from '../kubeconfig/index.ts'
-import { ClientConfigInvalid } from './client-errors.ts'
-import { type HttpsTransportOptions, httpsTransport } from './https-transport.ts'
-import type { RequestHeaders, Transport } from './transport.ts'
+import { type ContextHost, connectContext, nodePluginHost } from '../credentials/index.ts'
+import { createTransport, type Transport } from '../credentials/transport/index.ts'
+import type { ResolvedContext } from '../kubeconfig/index.ts'
 
-/** The cluster and the user that a context of a kubeconfig names. */
-export interface ResolvedContext {
-  readonly cluster: Cluster
-  readonly user: KubeconfigUser
-}
+/** The cluster and the user that a context names, and what else is known of it. */
+export type ClusterContext = Pick<ResolvedContext, 'cluster' | 'user'> & Partial<ResolvedContext>
 
-/** A transport for a context of a kubeconfig; refuses what it could only ignore. */
-export async function transportFromKubeconfig(context: ResolvedContext): Promise<Transport> {
-  const { cluster, user } = context
-  const refused = cannotUse(context)
-  if (refused) throw new ClientConfigInvalid(refused)
-  const [caPem, clientCertPem, clientKeyPem] = await Promise.all([
-    cluster.certificateAuthorityData ?? readOptional(cluster.certificateAuthority),
-    user.clientCertificateData ?? readOptional(user.clientCertificate),
-    user.clientKeyData ?? readSecret(user.clientKey),
-  ])
-  return httpsTransport({
-    server: cluster.server,
-    ...(caPem !== undefined && { caPem }),
-    ...(clientCertPem !== undefined && { clientCertPem }),
-    ...(clientKeyPem !== undefined && { clientKeyPem }),
-    ...tokenOf(user),
-    ...(cluster.tlsServerName !== undefined && { serverName: cluster.tlsServerName }),
-    ...(cluster.insecureSkipTlsVerify && { insecureSkipTlsVerify: true }),
-    ...(user.impersonate && { headers: impersonationHeaders(user.impersonate) }),
-  })
-}
-
-function cannotUse({ cluster, user }: ResolvedContext): string | undefined {
-  if (cluster.proxyUrl !== undefined) return 'proxy-url of a cluster is not supported'
-  if (user.exec) return 'the user needs an exec plugin, which this transport does not run'
-  if (user.authProvider) return 'auth-provider of a user is not supported: use exec instead'
-  if (user.username !== undefined || user.password !== undefined)
-    return 'username and password are not supported: Kubernetes takes them no more'
-  return undefined
-}
-
-/** A token file goes before a token, and is read for every request since it may rotate. */
-function tokenOf(user: KubeconfigUser): Pick<HttpsTransportOptions, 'token'> {
-  const { token, tokenFile } = user
-  if (tokenFile !== undefined) return { token: () => readSecret(tokenFile) }
-  return token ? { token: () => token } : {}
-}
-
-function impersonationHeaders({ username, uid, groups, extra }: Impersonation): RequestHeaders {
-  const extras = Object.entries(extra ?? {}).map(
-    ([key, values]) =>
-      [`impersonate-extra-${encodeURIComponent(key.toLowerCase())}`, values] as const,
-  )
+/**
+ * A transport for a context of a kubeconfig, with everything that it says: plugins, files, proxies, addresses.
+ * Plugins run under this process unless a host is given. Nothing is read or run before the first request.
+ */
+export async function transportFromKubeconfig(
+  context: ClusterContext,
+  host: ContextHost = thisProcess(),
+): Promise<Transport> {
+  const connections = await connectContext({ ...nameless, ...context }, host)
+  const { credentials, tls } = connections.options
   return {
-    ...(username !== undefined && { 'impersonate-user': username }),
-    ...(uid !== undefined && { 'impersonate-uid': uid }),
-    ...(groups && groups.length > 0 && { 'impersonate-group': groups }),
-    ...Object.fromEntries(extras),
+    ...createTransport(connections),
+    destroy: () => {
+      connections.destroy()
+      credentials?.dispose()
+      tls?.trust?.dispose()
+    },
   }
 }
 
-const readSecret = async (path: string | undefined): Promise<Secret | undefined> => {
-  const text = await readOptional(path)
-  return text === undefined ? undefined : new Secret(text.trim())
-}
+const nameless = { contextName: '', clusterName: '', userName: '', namespace: 'default' }
 
-async function readOptional(path: string | undefined): Promise<string | undefined> {
-  if (path === undefined) return undefined
-  try {
-    return await readFile(path, 'utf8')
-  } catch (cause) {
-    const code = systemErrorCode(cause) ?? 'unknown'
-    throw new ClientConfigInvalid(`cannot read ${path}, which the kubeconfig names (${code})`, {
-      cause,
-    })
-  }
+function thisProcess(): ContextHost {
+  const plugins = nodePluginHost()
+  return { plugins, proxyEnv: plugins.env }
 }

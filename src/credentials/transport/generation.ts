@@ -5,7 +5,7 @@ import type { TransportTls } from '../provider/transport-config.ts'
 import type { AddressSet } from './address-set.ts'
 import { ConnectionPool, type ConnectionSupply } from './connection-pool.ts'
 import { dial } from './dial.ts'
-import { Http2Pool } from './http2-pool.ts'
+import type { Http2Pool } from './http2-pool.ts'
 import type { Proxy } from './proxy-choice.ts'
 import { releasedBy } from './released-by.ts'
 import { makeSecureContext } from './secure-context.ts'
@@ -31,7 +31,7 @@ export class Generation implements ConnectionSupply {
   /** For watches and upgrades, which would otherwise take all places of the pool. */
   readonly streams: ConnectionPool
   readonly #route: Route
-  readonly #http2: Http2Pool
+  #http2: Http2Pool | undefined
   readonly #sockets = new Set<Socket>()
   #context: { readonly caPem: string | undefined; readonly secure: SecureContext } | undefined
   #asking: Promise<void> | undefined
@@ -45,7 +45,6 @@ export class Generation implements ConnectionSupply {
     this.#route = route
     this.requests = new ConnectionPool(this, route.maxConnections)
     this.streams = new ConnectionPool(this, Number.POSITIVE_INFINITY)
-    this.#http2 = new Http2Pool(route.addresses.all[0].origin, () => this.#openHttp2())
   }
 
   get retired(): boolean {
@@ -55,7 +54,7 @@ export class Generation implements ConnectionSupply {
   /** The HTTP/2 connections, if the server speaks it; the first to ask finds out. */
   async http2(signal: AbortSignal): Promise<Http2Pool | undefined> {
     if (this.#route.http2 === undefined) await releasedBy(signal, (this.#asking ??= this.#ask()))
-    return this.#route.http2 ? this.#http2 : undefined
+    return this.#route.http2 ? (this.#http2 ?? this.#pool()) : undefined
   }
 
   async openHttp1(): Promise<Socket> {
@@ -69,7 +68,7 @@ export class Generation implements ConnectionSupply {
     this.#spare?.destroy()
     this.requests.closeIdle()
     this.streams.closeIdle()
-    this.#http2.closeWhenIdle()
+    this.#http2?.closeWhenIdle()
   }
 
   /** Takes no more requests; closes idle connections now and the others after `graceMs`. */
@@ -85,19 +84,27 @@ export class Generation implements ConnectionSupply {
   cut(reason: Error): void {
     this.#retired = true
     clearTimeout(this.#graceTimer)
-    this.#http2.destroy(reason)
+    this.#http2?.destroy(reason)
     for (const socket of this.#sockets) socket.destroy()
   }
 
   async #ask(): Promise<void> {
     try {
       const socket = await this.#open(['h2', 'http/1.1'])
-      this.#route.http2 = isHttp2(socket)
-      if (this.#route.http2) this.#http2.adopt(socket)
+      if (isHttp2(socket)) (await this.#pool()).adopt(socket)
       else this.#keepSpare(socket)
+      this.#route.http2 = isHttp2(socket)
     } finally {
       this.#asking = undefined
     }
+  }
+
+  /** Loaded only for a server that speaks HTTP/2, since Node's own part of it is not small. */
+  async #pool(): Promise<Http2Pool> {
+    const { Http2Pool } = await import('./http2-pool.ts')
+    const { origin } = this.#route.addresses.all[0]
+    this.#http2 ??= new Http2Pool(origin, () => this.#openHttp2())
+    return this.#http2
   }
 
   async #openHttp2(): Promise<Socket> {

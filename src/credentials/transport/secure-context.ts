@@ -23,6 +23,14 @@ export function makeSecureContext(
   }
 }
 
+/** Throws ClientConfigInvalid for a CA, a certificate or a key that TLS cannot use. */
+export function checkTlsMaterial(
+  caPem: string | undefined,
+  certificate: ClientCertificate | undefined,
+): void {
+  makeSecureContext(caPem, certificate)
+}
+
 /** Tells whether two certificates prove the same identity with the same key. */
 export function sameCertificate(
   one: ClientCertificate | undefined,

@@ -5,14 +5,14 @@ import {
   request as openRequest,
 } from 'node:http'
 import type { Readable } from 'node:stream'
-import { systemErrorCode } from '../../core/index.ts'
+import { SallyportError, systemErrorCode } from '../../core/index.ts'
 import type { Credential } from '../credential.ts'
 import type { ConnectionPool } from './connection-pool.ts'
 import type { Connections, Identity } from './connections.ts'
 import type { Generation } from './generation.ts'
 import type { Http2Pool } from './http2-pool.ts'
 import { authorizationOf, withIdentity } from './identity-headers.ts'
-import { ClientConfigInvalid, ConnectionRetired, connectionFailed } from './transport-errors.ts'
+import { ConnectionFailed, ConnectionRetired, connectionFailed } from './transport-errors.ts'
 import type { RequestHeaders, TransportRequest, TransportResponse } from './transport-types.ts'
 import { TryFailed } from './try-failed.ts'
 
@@ -40,14 +40,14 @@ export async function sendOnce(attempt: Attempt): Promise<TransportResponse> {
     if (identity.generation.retired) identity = await attempt.again()
     const { generation } = identity
     try {
-      const http2 = generation.tls && (await generation.http2(request.signal))
       const headers = headersOf(connections, request, identity.credential)
+      const http2 = generation.tls && (await generation.http2(request.signal))
       if (http2) return await sendHttp2(http2, { connections, request, headers })
       return await sendHttp1(generation, { connections, request, headers })
     } catch (error) {
       request.signal.throwIfAborted()
       const cause = error instanceof TryFailed ? error.cause : error
-      if (cause instanceof ClientConfigInvalid) throw cause
+      if (cause instanceof SallyportError && !(cause instanceof ConnectionFailed)) throw cause
       if (!mayRepeat(error, request, generation) || tries > connections.route.maxConnections)
         throw connectionFailed(connections.server, cause)
     }
