@@ -40,7 +40,7 @@ export class Http2Carrier implements Carrier {
   }
 
   get roundTripMs(): number {
-    return this.#heartbeat.roundTripMs
+    return this.#parts.connection.roundTripMs
   }
 
   /** Learns how far away the peer is, so that windows can grow with the distance. */

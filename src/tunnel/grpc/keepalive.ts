@@ -2,7 +2,7 @@ import type { Clock } from '../../core/index.ts'
 import type { Http2Connection } from './http2/index.ts'
 import type { Keepalive } from './options.ts'
 
-/** Finds out whether a silent peer is still there, and how far away it is. */
+/** Finds out whether a silent peer is still there. */
 export class Heartbeat {
   readonly #connection: Http2Connection
   readonly #keepalive: Keepalive
@@ -10,8 +10,6 @@ export class Heartbeat {
   readonly #onSilence: () => void
   #lastHeard: number
   #timer: NodeJS.Timeout | undefined
-  /** The shortest round trip seen, 0 before the first. */
-  roundTripMs = 0
 
   constructor(
     connection: Http2Connection,
@@ -38,10 +36,7 @@ export class Heartbeat {
 
   /** Asks the peer for a sign of life. */
   ping(): void {
-    this.#connection.ping((durationMs) => {
-      this.roundTripMs = Math.min(this.roundTripMs || durationMs, durationMs)
-      this.heard()
-    })
+    this.#connection.ping(() => this.heard())
   }
 
   #arm(): void {

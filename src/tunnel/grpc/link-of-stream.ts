@@ -29,7 +29,7 @@ export function linkOfStream(under: StreamUnderLink, settings: LinkSettings): Li
     { timeMs: isOurs ? timeMs : Math.max(timeMs, defaultKeepalive.timeMs), timeoutMs },
     systemClock,
   )
-  if (capabilities.has('credit')) carrier.measure()
+  carrier.measure()
   return new PacketLink({
     carrier,
     side,

@@ -15,7 +15,7 @@ export interface JoinEnd {
   readonly error?: Error
 }
 
-const defaultLimits: JoinLimits = { highWaterBytes: 1024 * 1024 }
+const defaultLimits: JoinLimits = { highWaterBytes: 512 * 1024 }
 
 class Half {
   readonly #from: Leg

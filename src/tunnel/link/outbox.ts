@@ -32,9 +32,9 @@ export class Outgoing {
 }
 
 /** Bytes in the carrier above which packets wait here, where they can still be put into a fair order. */
-const carrierHighWaterBytes = 512 * 1024
+const carrierHighWaterBytes = 256 * 1024
 /** The payload that one source may send before the next one has its turn. */
-const turnBytes = 128 * 1024
+const turnBytes = 64 * 1024
 
 /**
  * Decides what goes out next: small packets first, then payload in turns.

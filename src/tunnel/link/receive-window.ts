@@ -1,8 +1,8 @@
 /** What a channel may send before it is granted more; both ends know it without a word. */
 export const initialWindowBytes = 1024 * 1024
 
-/** A window that is used up faster than this is too small, however short the round trip. */
-const shortestWindowMs = 20
+/** A window that is used up in fewer round trips than this is too small for the path. */
+const enoughRoundTrips = 4
 
 /** What the window needs to know of its surroundings. */
 export interface WindowSurroundings {
@@ -46,7 +46,7 @@ export class ReceiveWindow {
     if (this.#roundBytes < this.#size) return 0
     const { maxWindowBytes, roundTripMs } = this.#surroundings
     const now = this.#surroundings.nowMs()
-    const isShort = now - this.#roundStart < Math.max(4 * roundTripMs, shortestWindowMs)
+    const isShort = now - this.#roundStart < enoughRoundTrips * roundTripMs
     this.#roundStart = now
     this.#roundBytes = 0
     if (!isShort || this.#size >= maxWindowBytes) return 0

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import type { Clock } from '../../../core/index.ts'
+import { FlightWindow } from './flight-window.ts'
 import { type Frame, FrameReader } from './frame-reader.ts'
 import {
   defaultFrameBytes,
@@ -41,8 +42,6 @@ export interface ConnectionOptions {
 
 /** Frames of this size save headers between two ends of ours; Go sends 16 KiB whatever it is told. */
 const maxFrameBytes = 1024 * 1024
-/** The connection's window while any of its streams is being read. */
-const openWindowBytes = 64 * 1024 * 1024
 /** Answers to PING and SETTINGS that the other end does not fetch. */
 const maxUnreadAnswerBytes = 4 * 1024 * 1024
 /** Streams that the other end may reset in a while, and how long that is. */
@@ -60,10 +59,11 @@ export class Http2Connection implements StreamHost {
   readonly #assembly = new HeaderAssembly()
   readonly #streams = new Map<number, Http2Stream>()
   readonly #blocked = new Set<Http2Stream>()
-  readonly #pings: ((durationMs: number) => void)[] = []
+  readonly #pings: (() => void)[] = []
   #lastStreamId = 0
   #receiveWindow = defaultWindowBytes
-  #fullWindow = defaultWindowBytes
+  /** Absent until a stream is read. */
+  #flight: FlightWindow | undefined
   #peerStreamWindow = defaultWindowBytes
   #resets = 0
   #resetPeriodStart = 0
@@ -71,6 +71,8 @@ export class Http2Connection implements StreamHost {
   #isClosing = false
   sendWindow = defaultWindowBytes
   maxFrameBytes = defaultFrameBytes
+  /** The shortest round trip seen, 0 before the first. */
+  roundTripMs = 0
   /** The other end said that it goes, and that nothing was wrong. */
   wentAway = false
 
@@ -124,10 +126,14 @@ export class Http2Connection implements StreamHost {
     return stream
   }
 
-  /** Asks the other end for a sign of life and tells how long it took. */
-  ping(answered: (durationMs: number) => void): void {
+  /** Asks the other end for a sign of life. */
+  ping(answered: () => void): void {
     const sent = this.#options.clock.monotonic()
-    this.#pings.push(() => answered(this.#options.clock.monotonic() - sent))
+    this.#pings.push(() => {
+      const durationMs = this.#options.clock.monotonic() - sent
+      this.roundTripMs = Math.min(this.roundTripMs || durationMs, durationMs)
+      answered()
+    })
     this.#send(frame(frameType.PING, 0, 0, Buffer.alloc(8)))
   }
 
@@ -175,8 +181,9 @@ export class Http2Connection implements StreamHost {
   }
 
   openWindow(): void {
-    this.#fullWindow = openWindowBytes
-    this.#widen()
+    if (this.#flight) return
+    this.#flight = new FlightWindow()
+    this.#widenTo(this.#flight.size)
   }
 
   blocked(stream: Http2Stream): void {
@@ -191,10 +198,17 @@ export class Http2Connection implements StreamHost {
     if (this.#streams.size === 0) this.#events.idle()
   }
 
+  /** Opens the window again when half of it is used up. */
   #widen(): void {
-    const bytes = this.#fullWindow - this.#receiveWindow
-    if (bytes < this.#fullWindow / 2) return
-    this.#receiveWindow = this.#fullWindow
+    const size = this.#flight?.size ?? defaultWindowBytes
+    if (this.#receiveWindow > size / 2) return
+    const now = this.#options.clock.monotonic()
+    this.#widenTo(this.#flight?.used(now, this.roundTripMs) ?? size)
+  }
+
+  #widenTo(size: number): void {
+    const bytes = size - this.#receiveWindow
+    this.#receiveWindow = size
     this.#send(numberFrame(frameType.WINDOW_UPDATE, 0, bytes))
   }
 
@@ -217,7 +231,7 @@ export class Http2Connection implements StreamHost {
     const stream = this.#streams.get(streamId)
     if (stream) stream.receiveBytes(bytes)
     else this.#mustHaveBeen(streamId)
-    if (this.#fullWindow > defaultWindowBytes) this.#widen()
+    if (this.#flight) this.#widen()
   }
 
   /** Streams that are over may still be spoken of, streams that never were may not. */
@@ -292,7 +306,7 @@ export class Http2Connection implements StreamHost {
 
   #receivedPing(flags: number, payload: Buffer): void {
     if (payload.length !== 8) throw new Http2Error('FRAME_SIZE_ERROR', 'a ping is not 8 bytes long')
-    if ((flags & frameFlag.ACK) !== 0) this.#pings.shift()?.(0)
+    if ((flags & frameFlag.ACK) !== 0) this.#pings.shift()?.()
     else this.#answer(frame(frameType.PING, frameFlag.ACK, 0, payload))
   }
 
