@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { inClusterContext } from './in-cluster.ts'
+import { loadContext } from './load-kubeconfig.ts'
 
 let directory: string
 const at = (name: string) => join(directory, name)
@@ -44,6 +45,17 @@ describe('a pod [CRED-K12]', () => {
       code: 'NOT_IN_CLUSTER',
       message: expect.stringContaining(name),
     })
+  })
+
+  test('is a user of its own cluster only if it has no kubeconfig and asks for no context', async () => {
+    const sources = { home: directory, inCluster: { env, directory } }
+    expect(await loadContext(sources)).toMatchObject({ contextName: 'in-cluster' })
+    await expect(loadContext(sources, 'main')).rejects.toThrow('"main" does not exist')
+    await expect(loadContext({ home: directory })).rejects.toThrow('no context is chosen')
+    await writeFile(at('config'), '')
+    await expect(loadContext({ ...sources, kubeconfig: at('config') })).rejects.toThrow(
+      'no context is chosen',
+    )
   })
 
   test('is told when there is no authority to believe', async () => {

@@ -1,5 +1,6 @@
 import { delimiter, dirname, join } from 'node:path'
 import { CommandFailed, readFileIfPresent, systemErrorCode } from '../core/index.ts'
+import { type InClusterPlace, inClusterContext } from './in-cluster.ts'
 import type { Kubeconfig } from './kubeconfig.ts'
 import { KubeconfigInvalid } from './kubeconfig-invalid.ts'
 import { mergeKubeconfigs } from './merge-kubeconfigs.ts'
@@ -47,12 +48,22 @@ export async function loadKubeconfig(sources: KubeconfigSources): Promise<Loaded
   }
 }
 
+/** Where a context is looked for. */
+export interface ContextSources extends KubeconfigSources {
+  /** A pod without any kubeconfig is a user of its own cluster; not asked if absent. */
+  readonly inCluster?: InClusterPlace
+}
+
 /** Loads the kubeconfig and finds one of its contexts, the current one if none is named. */
 export async function loadContext(
-  sources: KubeconfigSources,
+  sources: ContextSources,
   name?: string,
 ): Promise<ResolvedContext & Pick<LoadedKubeconfig, 'warnings'>> {
-  const { config, userFiles, warnings } = await loadKubeconfig(sources)
+  const { config, files, userFiles, warnings } = await loadKubeconfig(sources)
+  const place = sources.inCluster
+  if (files.length === 0 && name === undefined && place?.env['KUBERNETES_SERVICE_HOST']) {
+    return { ...(await inClusterContext(place)), warnings }
+  }
   const context = resolveContext(config, name)
   const userFile = userFiles.get(context.userName)
   return { ...context, ...(userFile !== undefined && { userFile }), warnings }

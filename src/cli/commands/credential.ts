@@ -107,8 +107,10 @@ export const credentialCommand = defineCommand({
       explicitPath: values.kubeconfig,
       kubeconfig: io.env['KUBECONFIG'],
       home: io.homeDirectory,
+      inCluster: { env: io.env },
     }
     const context = await loadContext(sources, values.context)
+    for (const warning of context.warnings) io.stderr(`warning: ${warning}\n`)
     const inquiry = new Inquiry(context, await hostOf(io))
     const isJson = values.output === 'json'
     const showText = (): void => {
