@@ -236,6 +236,13 @@ describe('hostile output', () => {
     expect(['DECODE', 'VERSION_MISMATCH']).toContain(await outcome(output))
   })
 
+  test('YAML is given up before its depth or length costs anything [CRED-I10]', async () => {
+    const deep = await failureOf(decode('- '.repeat(40)))
+    expect(deep.message).toContain('nested too deeply')
+    const long = await failureOf(decode('- a\n'.repeat(20_000)))
+    expect(long.message).toContain('too long')
+  })
+
   test('no error shows any of it [CRED-S4]', async () => {
     const canary = 'canary-7f3a'
     const outputs = [

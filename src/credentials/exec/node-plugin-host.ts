@@ -7,7 +7,10 @@ import type { PluginHost } from './plugin-run.ts'
 export function nodePluginHost(rules: Partial<PluginHost> = {}): PluginHost {
   return {
     env: process.env,
-    cwd: process.cwd(),
+    // Where the process is when the plugin runs, not when this was made.
+    get cwd() {
+      return process.cwd()
+    },
     platform: process.platform,
     clock: systemClock,
     // `process.stdin` would open a stream on it, and the plugin's prompt would share its input.

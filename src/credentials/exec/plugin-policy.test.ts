@@ -39,7 +39,7 @@ describe('who may run', () => {
     const plan = inspectPlugin({ exec: execConfig(command) }, host)
     const outcome = await plan.catch(() => failureOf(plan))
     expect(outcome).toMatchObject(
-      allowed ? { resolvedPath: program } : { code: 'POLICY_DENIED', command },
+      allowed ? { resolvedPath: program, interactive: false } : { code: 'POLICY_DENIED', command },
     )
   })
 })
