@@ -40,12 +40,12 @@ export class ProxyLab {
 
   /** Starts a proxy on a free port, with kubectl's defaults. */
   async proxy(options: LabOptions = {}, serverPath = ''): Promise<LabProxy> {
-    return this.#start(new LocalProxy(this.#options(options, serverPath)))
+    return this.#start(new LocalProxy(await this.#options(options, serverPath)))
   }
 
   /** Starts a proxy that lets every request through. */
   async unfiltered(): Promise<LabProxy> {
-    const { filter: _, ...options } = this.#options({})
+    const { filter: _, ...options } = await this.#options({})
     return this.#start(new LocalProxy(options))
   }
 
@@ -55,11 +55,11 @@ export class ProxyLab {
     return new LabProxy(proxy, this.#sockets)
   }
 
-  #options(
+  async #options(
     { appendServerPath = false, ...options }: LabOptions,
     serverPath = '',
-  ): LocalProxyOptions {
-    const upstream = upstreamFromKubeconfig({
+  ): Promise<LocalProxyOptions> {
+    const upstream = await upstreamFromKubeconfig({
       context: {
         contextName: 'lab',
         clusterName: 'lab',
@@ -71,7 +71,6 @@ export class ProxyLab {
       appendServerPath,
       plugins: nodePluginHost(),
       env: {},
-      clock: systemClock,
     })
     return {
       listen: { address: '127.0.0.1', port: 0 },

@@ -54,12 +54,11 @@ export const proxyCommand = defineCommand({
     })
     const context = await findContext(values, io)
     await warn(values, context.cluster.server, io)
-    const upstream = upstreamFromKubeconfig({
+    const upstream = await upstreamFromKubeconfig({
       context,
       appendServerPath: values.appendServerPath,
       plugins: nodePluginHost(),
       env: io.env,
-      clock: systemClock,
     })
     const proxy = new LocalProxy({
       listen,
