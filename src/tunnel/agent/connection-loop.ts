@@ -1,4 +1,4 @@
-import { type Logger, pause } from '../../core/index.ts'
+import { type Clock, type Logger, pause } from '../../core/index.ts'
 import type { ConnectedServer } from './connect-server.ts'
 import { dismissLink } from './dismiss-link.ts'
 import { type ServerAddress, showAddress } from './server-addresses.ts'
@@ -15,11 +15,14 @@ export interface ConnectionLoopParts {
   readonly syncIntervalMs: number
   readonly syncIntervalCapMs: number
   readonly syncForever: boolean
+  readonly clock: Clock
   readonly log: Logger
   /** A number from 0 to 1, for jitter. */
   readonly random: () => number
 }
 
+/** How often names are resolved again while all is well, to find servers that have come. */
+const resolveMs = 30_000
 const backOffFactor = 1.5
 const jitter = 0.1
 
@@ -29,6 +32,8 @@ export class ConnectionLoop {
   /** The server that last answered at an address: while it is linked, the address needs no link. */
   readonly #serverAt = new Map<string, string>()
   #turn = 0
+  #addresses: readonly ServerAddress[] = []
+  #resolvedAt = Number.NEGATIVE_INFINITY
   #backOffMs: number
 
   constructor(parts: ConnectionLoopParts) {
@@ -47,7 +52,8 @@ export class ConnectionLoop {
   async #sync(signal: AbortSignal): Promise<boolean> {
     const { log } = this.#parts
     try {
-      const addresses = await this.#parts.addresses()
+      if (!this.#needsAddresses()) return true
+      const addresses = await this.#resolve()
       const address = this.#next(addresses)
       if (address === undefined) return addresses.length > 0
       await this.#connectTo(address, signal)
@@ -56,6 +62,19 @@ export class ConnectionLoop {
       if (!signal.aborted) log.warn({ err }, 'cannot connect to a tunnel server, trying again')
       return signal.aborted
     }
+  }
+
+  /** While every known address has its link, names need not be asked for all the time. */
+  #needsAddresses(): boolean {
+    const isFresh = this.#parts.clock.monotonic() - this.#resolvedAt < resolveMs
+    return !isFresh || this.#parts.syncForever || !this.#hasEnough(this.#addresses)
+  }
+
+  async #resolve(): Promise<readonly ServerAddress[]> {
+    this.#addresses = await this.#parts.addresses()
+    this.#resolvedAt = this.#parts.clock.monotonic()
+    this.#forgetOthersThan(this.#addresses)
+    return this.#addresses
   }
 
   async #connectTo(address: ServerAddress, signal: AbortSignal): Promise<void> {
@@ -79,16 +98,22 @@ export class ConnectionLoop {
 
   /** The address to connect to now: one without a link first; none when there are links enough. */
   #next(addresses: readonly ServerAddress[]): ServerAddress | undefined {
-    const { links, serverCount, syncForever } = this.#parts
-    this.#forgetOthersThan(addresses)
-    const bare = addresses.filter((address) => {
-      const serverId = this.#serverAt.get(showAddress(address))
-      return serverId === undefined || !links.has(serverId)
-    })
-    const isEnough = bare.length === 0 && links.size >= serverCount()
-    if (isEnough && !syncForever) return undefined
+    if (this.#hasEnough(addresses) && !this.#parts.syncForever) return undefined
+    const bare = this.#withoutLink(addresses)
     const candidates = bare.length > 0 ? bare : addresses
     return candidates[this.#turn++ % candidates.length]
+  }
+
+  #hasEnough(addresses: readonly ServerAddress[]): boolean {
+    const { links, serverCount } = this.#parts
+    return this.#withoutLink(addresses).length === 0 && links.size >= serverCount()
+  }
+
+  #withoutLink(addresses: readonly ServerAddress[]): ServerAddress[] {
+    return addresses.filter((address) => {
+      const serverId = this.#serverAt.get(showAddress(address))
+      return serverId === undefined || !this.#parts.links.has(serverId)
+    })
   }
 
   #forgetOthersThan(addresses: readonly ServerAddress[]): void {

@@ -1,8 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { type Clock, systemClock } from '../../core/index.ts'
 import type { ConnectLinkOptions } from '../grpc/index.ts'
 import { AgentLab, LogLines } from './agent-lab.suite.ts'
 import type { Connect } from './connect-server.ts'
+import { ConnectionLoop } from './connection-loop.ts'
 import { FakeLink, type FakeLinkOptions } from './fake-link.suite.ts'
+import { ServerLinks } from './server-links.ts'
 
 let lab: AgentLab
 let lines: LogLines
@@ -41,6 +44,18 @@ class FakeServers {
     return new Promise((tell) => {
       this.#waiting.push({ count, tell })
     })
+  }
+}
+
+/** A clock that jumps on, so that names are resolved in every round. */
+function rushing(): Clock {
+  let time = 0
+  return {
+    now: () => systemClock.now(),
+    monotonic: () => {
+      time += 60_000
+      return time
+    },
   }
 }
 
@@ -95,6 +110,7 @@ describe('[TUN-W15] when there are links enough', () => {
     const agent = await lab.agent(['--proxy-server-host=tunnel.test'], {
       connect: servers.connect,
       resolve: rounds.resolve,
+      clock: rushing(),
     })
     await agent.start()
     await rounds.seen(5)
@@ -264,11 +280,53 @@ describe('[TUN-W18] several addresses', () => {
     const agent = await lab.agent(['--proxy-server-host=tunnel.test'], {
       connect: servers.connect,
       resolve: rounds.resolve,
+      clock: rushing(),
     })
     await agent.start()
     await rounds.seen(8)
     expect(agent.servers).toEqual(['a', 'b'])
     expect(servers.asked).toHaveLength(3)
+  })
+
+  test('names are not resolved all the time while every server is linked', async () => {
+    const links = new ServerLinks({
+      log: lines.log,
+      clock: systemClock,
+      dial: () => {},
+      broke: () => {},
+    })
+    const stop = new AbortController()
+    const opened: FakeLink[] = []
+    let resolved = 0
+    let rounds = 0
+    const loop = new ConnectionLoop({
+      links,
+      addresses: () => {
+        resolved++
+        return Promise.resolve([{ host: '127.0.0.1', port: 1 }])
+      },
+      connect: () => {
+        const link = new FakeLink()
+        opened.push(link)
+        return Promise.resolve({ serverId: 'a', link })
+      },
+      reached: () => {},
+      serverCount: () => 1,
+      syncIntervalMs: 1,
+      syncIntervalCapMs: 1,
+      syncForever: false,
+      clock: systemClock,
+      log: lines.log,
+      random: () => {
+        rounds++
+        if (rounds === 20) opened[0]?.close()
+        if (rounds === 30) stop.abort()
+        return 0
+      },
+    })
+    await loop.run(stop.signal)
+    expect(resolved).toBe(2) // at the start, and when the link was lost
+    await links.close()
   })
 
   test('one that is down does not keep the agent from the others', async () => {

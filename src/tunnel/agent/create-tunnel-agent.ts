@@ -75,7 +75,7 @@ interface LoopParts {
 }
 
 function createLoop(parts: TunnelAgentParts, inner: LoopParts): ConnectionLoop {
-  const { options, log, connect = connectLink, resolve = systemResolve } = parts
+  const { options, clock, log, connect = connectLink, resolve = systemResolve } = parts
   const { agentId, links, metrics, answers, count } = inner
   const given = {
     hosts: options.proxyServerHost,
@@ -101,6 +101,7 @@ function createLoop(parts: TunnelAgentParts, inner: LoopParts): ConnectionLoop {
     syncIntervalMs: options.syncInterval,
     syncIntervalCapMs: options.syncIntervalCap,
     syncForever: options.syncForever,
+    clock,
     log,
     random: Math.random,
   })

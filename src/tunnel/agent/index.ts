@@ -5,5 +5,6 @@ export {
   problemsOfTunnelAgentOptions,
   type TunnelAgentOptions,
   tunnelAgentOptions,
+  tunnelAgentOptionValues,
 } from './options/index.ts'
 export type { TunnelAgent, TunnelAgentParts } from './tunnel-agent.ts'

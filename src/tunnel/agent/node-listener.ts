@@ -32,6 +32,8 @@ export class NodeListener {
   #server: Server | undefined
   #problem: string | undefined = 'is being opened'
   #binding: Promise<void> | undefined
+  /** Why the last connection could not be carried: told once, however many clients try again. */
+  #lastFailure: string | undefined
 
   constructor(target: Target, parts: NodeListenerParts) {
     this.target = target
@@ -143,13 +145,21 @@ export class NodeListener {
         deadlineMs: dialDeadlineMs,
         signal: gone.signal,
       })
+      this.#lastFailure = undefined
       await join(leg, channel)
     } catch (err) {
-      if (!gone.signal.aborted) this.#log.warn({ err }, 'a local connection cannot be carried')
+      if (!gone.signal.aborted) this.#tellFailure(err)
       socket.destroy()
     } finally {
       this.#stop.signal.removeEventListener('abort', cancel)
     }
+  }
+
+  #tellFailure(err: unknown): void {
+    const failure = err instanceof Error ? err.message : String(err)
+    const level = failure === this.#lastFailure ? 'debug' : 'warn'
+    this.#lastFailure = failure
+    this.#log[level]({ err }, 'a local connection cannot be carried')
   }
 }
 

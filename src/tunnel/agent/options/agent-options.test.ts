@@ -4,6 +4,7 @@ import { AgentLab, agentOptions } from '../agent-lab.suite.ts'
 import { createTunnelAgent } from '../create-tunnel-agent.ts'
 import { tunnelAgentOptions } from './agent-options.ts'
 import { bindAddressWarning } from './bind-address.ts'
+import { tunnelAgentOptionValues } from './option-values.ts'
 import { parseTarget } from './parse-target.ts'
 import { problemsOfTunnelAgentOptions } from './problems-of-options.ts'
 import { parseServerHost } from './server-host.ts'
@@ -58,6 +59,11 @@ test('[TUN-F2] a command line of upstream is taken as it is', async () => {
     '--warn-on-channel-limit',
   ])
   expect(values).toMatchObject({ v: 2, proxyServerPort: 8132, leaseLabel: 'k8s-app=other' })
+})
+
+test('a program gets the same defaults as the command line', async () => {
+  expect(tunnelAgentOptionValues({})).toEqual(await agentOptions([]))
+  expect(tunnelAgentOptionValues({ agentId: 'me' }).agentId).toBe('me')
 })
 
 test('[TUN-F5] PROXY_AGENT_ID names the agent; otherwise it is a UUID', async () => {

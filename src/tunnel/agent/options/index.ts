@@ -1,5 +1,6 @@
 export { type TunnelAgentOptions, tunnelAgentOptions } from './agent-options.ts'
 export { bindAddressWarning } from './bind-address.ts'
+export { tunnelAgentOptionValues } from './option-values.ts'
 export { parseTarget, type Target } from './parse-target.ts'
 export { problemsOfTunnelAgentOptions } from './problems-of-options.ts'
 export { parseServerHost } from './server-host.ts'
