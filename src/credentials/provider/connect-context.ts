@@ -1,6 +1,6 @@
 import { clusterAddresses, type ResolvedContext } from '../../kubeconfig/index.ts'
 import { type CredentialHost, trustSourceFor } from '../sources/index.ts'
-import { Connections, type ProxyEnv } from '../transport/index.ts'
+import { Connections, type ConnectionsOptions, type ProxyEnv } from '../transport/index.ts'
 import { contextProvider } from './built-in-providers.ts'
 import { impersonationHeaders } from './impersonation-headers.ts'
 import type { AuthProvider, TransportTls } from './transport-config.ts'
@@ -19,12 +19,20 @@ export async function connectContext(
   context: ResolvedContext,
   host: ContextHost,
 ): Promise<Connections> {
+  return new Connections(await contextConnectionOptions(context, host))
+}
+
+/** What connections to the cluster of a context are made of, for those who want to change something. */
+export async function contextConnectionOptions(
+  context: ResolvedContext,
+  host: ContextHost,
+): Promise<ConnectionsOptions> {
   const { cluster, user } = context
   const tls = tlsOf(context, host)
   const providers = [...(host.providers ?? []), contextProvider(context, host)]
   const draft = await draftTransport({ server: cluster.server, tls }, providers)
   const { credentials, wrappers } = draft
-  return new Connections({
+  return {
     servers: clusterAddresses(cluster),
     tls,
     wrappers,
@@ -33,7 +41,7 @@ export async function connectContext(
     ...(cluster.proxyUrl !== undefined && { proxyUrl: cluster.proxyUrl }),
     ...(host.proxyEnv && { env: host.proxyEnv }),
     ...(cluster.disableCompression && { disableCompression: true }),
-  })
+  }
 }
 
 function tlsOf({ cluster }: ResolvedContext, host: ContextHost): TransportTls {

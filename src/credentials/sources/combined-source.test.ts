@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { Secret } from '../../core/index.ts'
-import type { Credential } from '../credential.ts'
+import type { Credential, CredentialSource } from '../credential.ts'
 import { combinedSource } from './combined-source.ts'
 import { EventLog, FakeClock, FakePlugin, refusal401, tokenOfRun } from './fake-plugin.suite.ts'
 import { RotatingSource } from './rotating-source.ts'
@@ -66,6 +66,24 @@ describe('two sources as one', () => {
   test('are that source if they are the same', () => {
     const one = staticSource(tokenOfRun(1))
     expect(combinedSource(one, one)).toBe(one)
+  })
+
+  test('are listened to only while somebody listens', async () => {
+    let listening = 0
+    const watched: CredentialSource = {
+      ...staticSource({}),
+      onRotate: () => {
+        listening++
+        return () => void listening--
+      },
+    }
+    const both = combinedSource(watched, staticSource({}))
+    await both.current()
+    expect(listening).toBe(0)
+    const stops = [both.onRotate(() => {}), both.onRotate(() => {})]
+    expect(listening).toBe(1)
+    for (const stop of stops) stop()
+    expect(listening).toBe(0)
   })
 
   test('end together', async () => {

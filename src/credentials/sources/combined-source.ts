@@ -16,16 +16,12 @@ class CombinedSource implements CredentialSource {
   readonly #tls: CredentialSource
   readonly #listeners = new RotateListeners()
   readonly #partsOf = new WeakMap<Credential, Parts>()
-  readonly #stops: readonly (() => void)[]
+  #stops: readonly (() => void)[] = []
   #last: { readonly parts: Parts; readonly credential: Credential } | undefined
 
   constructor(header: CredentialSource, tls: CredentialSource) {
     this.#header = header
     this.#tls = tls
-    this.#stops = [
-      header.onRotate((next) => this.#replace({ header: next })),
-      tls.onRotate((next) => this.#replace({ tls: next })),
-    ]
   }
 
   async current(signal?: AbortSignal): Promise<Credential> {
@@ -52,14 +48,32 @@ class CombinedSource implements CredentialSource {
   }
 
   onRotate(listener: (next: Credential, previous: Credential) => void): () => void {
-    return this.#listeners.add(listener)
+    const remove = this.#listeners.add(listener)
+    if (this.#stops.length === 0) this.#listen()
+    return () => {
+      remove()
+      if (this.#listeners.size === 0) this.#stopListening()
+    }
   }
 
   dispose(): void {
-    for (const stop of this.#stops) stop()
+    this.#stopListening()
     this.#listeners.clear()
     this.#header.dispose()
     this.#tls.dispose()
+  }
+
+  /** Only while somebody listens to us, since a source may look at its files for those who listen. */
+  #listen(): void {
+    this.#stops = [
+      this.#header.onRotate((next) => this.#replace({ header: next })),
+      this.#tls.onRotate((next) => this.#replace({ tls: next })),
+    ]
+  }
+
+  #stopListening(): void {
+    for (const stop of this.#stops) stop()
+    this.#stops = []
   }
 
   #replace(change: Partial<Parts>): void {

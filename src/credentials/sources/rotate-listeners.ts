@@ -7,6 +7,10 @@ export type RotateListener = (next: Credential, previous: Credential) => void
 export class RotateListeners {
   readonly #listeners = new Set<{ readonly call: RotateListener }>()
 
+  get size(): number {
+    return this.#listeners.size
+  }
+
   /** Adds one, even if it is there already; returns how to remove it. */
   add(listener: RotateListener): () => void {
     const entry = { call: listener }
