@@ -1,10 +1,14 @@
-import type { ClientRequest } from 'node:http'
+import type { ClientRequest, IncomingMessage } from 'node:http'
 import { Agent } from 'node:https'
 import { failWithoutSocket } from './connection-pool.ts'
-import type { Connections } from './connections.ts'
+import type { Connections, Identity } from './connections.ts'
+import { refusalOf } from './identified-request.ts'
+import { authorizationOf } from './identity-headers.ts'
 import { isLongLived } from './send-once.ts'
 import { unbracketed } from './server-address.ts'
 import { ClientConfigInvalid } from './transport-errors.ts'
+
+const unauthorized = 401
 
 /** Where a request wants to go, as Node's http client tells its agent. */
 interface Target {
@@ -14,7 +18,8 @@ interface Target {
 
 /**
  * An `https.Agent` for clients of others: each request gets a connection that proves the certificate of
- * the moment. It connects to the cluster only, sets no headers and leaves the connections to their owner.
+ * the moment, and a 401 has the credential renewed. It connects to the cluster only, sets no headers and
+ * leaves the connections to their owner.
  */
 export function createAgent(connections: Connections): Agent {
   return new RotatingAgent(connections)
@@ -40,10 +45,22 @@ class RotatingAgent extends Agent {
       throw new ClientConfigInvalid(
         `this agent connects to ${this.#connections.server} only, since it proves an identity there`,
       )
-    const { generation } = await this.#connections.identity()
+    const identity = await this.#connections.identity()
+    const { generation } = identity
+    request.once('response', (response: IncomingMessage) => this.#heed(response, request, identity))
     const longLived = isLongLived(request.path) || request.hasHeader('upgrade')
     const pool = longLived ? generation.streams : generation.requests
     pool.addRequest(request)
+  }
+
+  /** The request is its client's, so it is not replayed; the next one has a newer credential. */
+  #heed(response: IncomingMessage, request: ClientRequest, { credential }: Identity): void {
+    const { statusCode: status, headers } = response
+    if (status !== unauthorized || !credential) return
+    const sent = request.getHeader('authorization')
+    if (sent !== undefined && String(sent) !== authorizationOf(credential)) return
+    const renewed = this.#connections.source?.renew(credential, refusalOf({ status, headers }))
+    renewed?.catch(() => {}) // the next request fails with it
   }
 }
 

@@ -34,7 +34,7 @@ describe('the fetch of a cluster [CRED-T2]', () => {
     const fetch = createFetch(lab.connect(server, { servers: `${server.url}/prefix` }))
     expect(await (await fetch('/api')).text()).toBe('/prefix/api')
     expect(await (await fetch(new URL(`${server.url}/prefix/api`))).text()).toBe('/prefix/api')
-    await expect(fetch(`${server.url}/prefixed`)).rejects.toThrow(/sends to .*prefix only/)
+    await expect(fetch(`${server.url}/prefixed`)).rejects.toThrow(/go to .*prefix only/)
   })
 
   const echo = () =>

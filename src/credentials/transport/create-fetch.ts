@@ -5,6 +5,7 @@ import type { Connections } from './connections.ts'
 import { requestFunction } from './create-transport.ts'
 import { type FetchBody, type FetchOrder, readFetchOrder } from './fetch-order.ts'
 import { discard } from './identified-request.ts'
+import { pathBelow } from './path-below.ts'
 import type { TransportRequest } from './transport-types.ts'
 
 const maxRedirects = 20
@@ -61,7 +62,12 @@ class Fetch {
 
   async #ask(url: URL, method: string, body: FetchBody): Promise<ClusterResponse> {
     const { headers, signal } = this.#order
-    const request: ClusterRequest = { method, path: this.#pathOf(url), headers, signal }
+    const request: ClusterRequest = {
+      method,
+      path: pathBelow(this.#connections, url),
+      headers,
+      signal,
+    }
     if (Buffer.isBuffer(body)) return this.#send({ ...request, body })
     return this.#send(body ? { ...request, stream: body } : request)
   }
@@ -70,19 +76,6 @@ class Fetch {
     const url = URL.canParse(location, from.href) ? new URL(location, from) : undefined
     if (url?.origin === from.origin) return url
     throw new TypeError(`${from.origin} redirects to another origin, which gets no credentials`)
-  }
-
-  /** What is left of a URL below the server's address. */
-  #pathOf(url: URL): string {
-    const { addresses } = this.#connections.route
-    const known = addresses.all.find(({ origin }) => origin === url.origin)
-    const path = url.pathname + url.search
-    const base = known?.basePath ?? ''
-    if (known && (path === base || path.startsWith(`${base}/`)))
-      return path.slice(base.length) || '/'
-    throw new TypeError(
-      `this fetch sends to ${this.#connections.server} only, not to ${url.origin}`,
-    )
   }
 }
 

@@ -1,0 +1,3 @@
+export * from './client-node.ts'
+export * from './client-node-authenticator.ts'
+export * from './web-socket.ts'

@@ -1,0 +1,106 @@
+import type { IncomingMessage } from 'node:http'
+import type { Agent } from 'node:https'
+import {
+  authorizationOf,
+  type Connections,
+  connectionFailed,
+  createAgent,
+  refusalOf,
+  UpgradeRefused,
+  withIdentity,
+} from '../transport/index.ts'
+
+const unauthorized = 401
+
+/** What is used of a client of the package `ws`. */
+export interface WebSocketLike {
+  on(
+    event: 'unexpected-response',
+    listener: (request: unknown, response: IncomingMessage) => void,
+  ): this
+  on(event: 'error', listener: (error: Error) => void): this
+  on(event: 'open', listener: () => void): this
+  terminate(): void
+}
+
+/** The class `WebSocket` of the package `ws`, version 8. */
+export type WebSocketClass<Client extends WebSocketLike> = new (
+  url: string,
+  protocols: string[],
+  options: { headers: Record<string, string | readonly string[]>; agent: Agent },
+) => Client
+
+/** A WebSocket to open. */
+export interface WebSocketOrder {
+  /** Path and query below the server's address, beginning with a slash. */
+  readonly path: string
+  readonly protocols?: readonly string[]
+  readonly headers?: Readonly<Record<string, string>>
+  /** Further options of `ws`, such as `maxPayload`. */
+  readonly options?: object
+  /** Ends the attempt; a WebSocket that is open is the caller's. */
+  readonly signal: AbortSignal
+}
+
+/**
+ * An open WebSocket of the caller's `ws`, as whom the credentials say; after a 401 once more with a new
+ * credential. It closes when the certificate that opened it is replaced.
+ */
+export async function connectWebSocket<Client extends WebSocketLike>(
+  type: WebSocketClass<Client>,
+  connections: Connections,
+  order: WebSocketOrder,
+): Promise<Client> {
+  const { credential } = await connections.identity(order.signal)
+  const first = await attempt(type, connections, order)
+  if (!('refused' in first)) return first.open
+  const { statusCode: status = 0, headers } = first.refused
+  const refusal = refusalOf({ status, headers })
+  const mayRenew = status === unauthorized && credential
+  const next = mayRenew && (await connections.source?.renew(credential, refusal, order.signal))
+  if (!next) throw new UpgradeRefused(connections.server, status)
+  const second = await attempt(type, connections, order)
+  if ('open' in second) return second.open
+  throw new UpgradeRefused(connections.server, second.refused.statusCode ?? 0)
+}
+
+type Outcome<Client> = { readonly open: Client } | { readonly refused: IncomingMessage }
+
+async function attempt<Client extends WebSocketLike>(
+  type: WebSocketClass<Client>,
+  connections: Connections,
+  order: WebSocketOrder,
+): Promise<Outcome<Client>> {
+  const { signal } = order
+  const { credential } = await connections.identity(signal)
+  const authorization = credential && authorizationOf(credential)
+  const client = new type(webSocketUrl(connections, order.path), [...(order.protocols ?? [])], {
+    ...order.options,
+    headers: withIdentity(order.headers ?? {}, connections.options.headers, authorization),
+    agent: createAgent(connections),
+  })
+  return new Promise((resolve, reject) => {
+    const abort = (): void => {
+      client.terminate()
+      reject(signal.reason)
+    }
+    const release = (): void => signal.removeEventListener('abort', abort)
+    signal.addEventListener('abort', abort, { once: true })
+    client.on('open', () => {
+      release()
+      resolve({ open: client })
+    })
+    client.on('unexpected-response', (_request, refused) => {
+      release()
+      resolve({ refused })
+      client.terminate()
+    })
+    client.on('error', (error) => {
+      release()
+      reject(connectionFailed(connections.server, error))
+    })
+  })
+}
+
+const webSocketUrl = ({ server }: Connections, path: string): string =>
+  server.replace(/^http/, 'ws') + path
