@@ -4,16 +4,22 @@ import type { ExecConfig, Impersonation, KubeconfigUser } from './kubeconfig.ts'
 export function problemsOfUser(name: string, user: KubeconfigUser): string[] {
   const problems = [
     ...problemsOfCertificate(user),
-    ...(user.token && (user.username !== undefined || user.password)
-      ? [
-          `token and ${user.username === undefined ? 'password' : 'username'} are both set: only one way to authenticate is allowed`,
-        ]
-      : []),
+    ...problemsOfHeader(user),
     ...(user.exec && user.authProvider ? ['exec and auth-provider are both set: keep one'] : []),
     ...(user.exec ? problemsOfExec(user.exec) : []),
     ...(user.impersonate ? problemsOfImpersonation(user.impersonate) : []),
   ]
   return problems.map((problem) => `user ${JSON.stringify(name)}: ${problem}`)
+}
+
+/** One request has room for one `Authorization`. */
+function problemsOfHeader({ token, tokenFile, username, password }: KubeconfigUser): string[] {
+  const both = (one: string, other: string): string[] => [
+    `${one} and ${other} are both set: only one way to authenticate is allowed`,
+  ]
+  if (token && username !== undefined) return both('token', 'username')
+  if (token && password) return both('token', 'password')
+  return tokenFile !== undefined && username !== undefined ? both('tokenFile', 'username') : []
 }
 
 function problemsOfCertificate(user: KubeconfigUser): string[] {

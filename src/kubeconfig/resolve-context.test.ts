@@ -110,6 +110,10 @@ contexts: [{name: main, context: {cluster: c, user: u}}]
       'token and username are both set: only one way to authenticate is allowed',
     ],
     [
+      'tokenFile: f, username: bob',
+      'tokenFile and username are both set: only one way to authenticate is allowed',
+    ],
+    [
       'token: t, password: p',
       'token and password are both set: only one way to authenticate is allowed',
     ],
@@ -147,6 +151,7 @@ contexts: [{name: main, context: {cluster: c, user: u}}]
     ['username: bob, password: p'],
     ['password: p, exec: {command: a, apiVersion: client.authentication.k8s.io/v1beta1}'],
     ['tokenFile: f, token: t'],
+    ['tokenFile: f, password: p'],
   ])('but it can with the user {%s}', async (user) => {
     await expect(resolve(config(server, user))).resolves.toMatchObject({ userName: 'u' })
   })

@@ -95,7 +95,7 @@ describe('of several credentials of a user [CRED-K6]', () => {
     ['token certificate', 'Bearer t + certificate', 0],
     ['tokenFile certificate exec', 'Bearer file-token + certificate', 0],
     ['username password certificate', 'Basic bob:p + certificate', 0],
-    ['tokenFile username', 'Bearer file-token', 0],
+    ['tokenFile password', 'Bearer file-token', 0],
     ['password', '', 0],
     ['', '', 0],
   ])('{%s} sends %j, with %i runs of the plugin', async (names, expected, expectedRuns) => {
