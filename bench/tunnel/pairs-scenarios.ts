@@ -1,0 +1,95 @@
+import type { LoadResult } from './pairs-load.ts'
+
+/** How much of everything. */
+export interface Scale {
+  readonly rounds: number
+  readonly bytes: number
+  readonly echoes: number
+  readonly dials: number
+}
+
+/** What a whole run measures. */
+export const fullScale: Scale = { rounds: 3, bytes: 1e9, echoes: 5000, dials: 2000 }
+
+/** The same in little: shows that it works, and roughly how things stand. */
+export const shortScale: Scale = { rounds: 1, bytes: 50e6, echoes: 100, dials: 200 }
+
+/** One number of a scenario's result. */
+export interface Metric {
+  readonly label: string
+  readonly unit: string
+  readonly better: 'more' | 'less'
+  /** How many times better than Konnectivity's, as it comes, it is meant to be. */
+  readonly aim?: number
+  readonly of: (result: LoadResult) => number
+}
+
+/** One run of `tunnel-load` and what it says. */
+export interface Scenario {
+  readonly name: string
+  readonly group: Group
+  readonly flags: readonly string[]
+  readonly metrics: readonly Metric[]
+}
+
+/** What `--only` chooses from. */
+export const groups = ['bulk', 'echo', 'dials', 'memory'] as const
+
+/** A group of scenarios. */
+export type Group = (typeof groups)[number]
+
+const bulkMetrics: readonly Metric[] = [
+  { label: '', unit: 'MB/s', better: 'more', aim: 3, of: ({ mbPerSecond }) => mbPerSecond },
+  {
+    label: 'CPU',
+    unit: 's per GB',
+    better: 'less',
+    aim: 2.5,
+    of: ({ cpuSeconds, bytes }) => (cpuSeconds * 1e9) / bytes,
+  },
+]
+
+const echoMetrics = (aim?: number): readonly Metric[] => [
+  { label: 'p50', unit: 'us', better: 'less', ...(aim && { aim }), of: ({ p50Us }) => p50Us },
+  { label: 'p99', unit: 'us', better: 'less', of: ({ p99Us }) => p99Us },
+]
+
+/** All scenarios; memory comes last, when everything else has been through the processes. */
+export function scenariosOf({ bytes, echoes, dials }: Scale): Scenario[] {
+  const bulk = (mode: 'upload' | 'download', connections: number): Scenario => ({
+    name: `${mode}, ${connections} connection${connections > 1 ? 's' : ''}`,
+    group: 'bulk',
+    flags: [mode, '--connections', String(connections), '--bytes', String(bytes)],
+    metrics: bulkMetrics,
+  })
+  const echo = ['echo', '--size', '1024', '--count', String(echoes)]
+  return [
+    bulk('upload', 1),
+    bulk('download', 1),
+    bulk('upload', 50),
+    bulk('download', 50),
+    { name: 'echo of 1 KB, idle', group: 'echo', flags: echo, metrics: echoMetrics(1 / 0.7) },
+    {
+      name: 'echo of 1 KB beside a download',
+      group: 'echo',
+      flags: [...echo, '--bulk', '1'],
+      metrics: echoMetrics(),
+    },
+    {
+      name: 'dials to the first byte, 16 at a time',
+      group: 'dials',
+      flags: ['dials', '--first-byte', '--connections', '16', '--count', String(dials)],
+      metrics: [
+        { label: '', unit: 'per s', better: 'more', aim: 3, of: ({ perSecond }) => perSecond },
+      ],
+    },
+    {
+      name: 'memory of both ends afterwards',
+      group: 'memory',
+      flags: ['echo', '--count', '1'],
+      metrics: [
+        { label: '', unit: 'MiB', better: 'less', of: ({ rssBytes }) => rssBytes / 1024 ** 2 },
+      ],
+    },
+  ]
+}
