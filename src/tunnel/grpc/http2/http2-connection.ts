@@ -22,6 +22,7 @@ import type { HeaderField } from './hpack-decoder.ts'
 import { encodeHeaders } from './hpack-encoder.ts'
 import { errorCode, Http2Error } from './http2-error.ts'
 import { Http2Stream, type StreamHost } from './http2-stream.ts'
+import { RateLimit } from './rate-limit.ts'
 
 /** What a connection tells its owner. */
 export interface ConnectionEvents {
@@ -44,9 +45,10 @@ export interface ConnectionOptions {
 const maxFrameBytes = 1024 * 1024
 /** Answers to PING and SETTINGS that the other end does not fetch. */
 const maxUnreadAnswerBytes = 4 * 1024 * 1024
-/** Streams that the other end may reset in a while, and how long that is. */
+/** What costs the sender nothing and us something is allowed this often, and counted over this time. */
 const maxResets = 2_000
-const resetPeriodMs = 10_000
+const maxIdlePings = 1_000
+const ratePeriodMs = 10_000
 /** How long the last frames may take to leave. */
 const closeGraceMs = 2_000
 
@@ -65,8 +67,9 @@ export class Http2Connection implements StreamHost {
   /** Absent until a stream is read. */
   #flight: FlightWindow | undefined
   #peerStreamWindow = defaultWindowBytes
-  #resets = 0
-  #resetPeriodStart = 0
+  readonly #resets: RateLimit
+  /** Pings while we have nothing to say; Go pings a lot in answer to data. */
+  readonly #idlePings: RateLimit
   #reason: Error | undefined
   #isClosing = false
   sendWindow = defaultWindowBytes
@@ -80,6 +83,8 @@ export class Http2Connection implements StreamHost {
     this.#socket = socket
     this.#options = options
     this.#events = events
+    this.#resets = new RateLimit(maxResets, ratePeriodMs, options.clock)
+    this.#idlePings = new RateLimit(maxIdlePings, ratePeriodMs, options.clock)
     const isServer = options.side === 'server'
     this.#reader = new FrameReader(
       {
@@ -155,6 +160,7 @@ export class Http2Connection implements StreamHost {
 
   write(parts: readonly Buffer[], stream: Http2Stream): void {
     if (this.#isClosing || this.#socket.destroyed) return
+    this.#idlePings.reset()
     const last = parts.length - 1
     this.#socket.cork()
     for (let index = 0; index < last; index++) this.#socket.write(parts[index] ?? '')
@@ -306,8 +312,13 @@ export class Http2Connection implements StreamHost {
 
   #receivedPing(flags: number, payload: Buffer): void {
     if (payload.length !== 8) throw new Http2Error('FRAME_SIZE_ERROR', 'a ping is not 8 bytes long')
-    if ((flags & frameFlag.ACK) !== 0) this.#pings.shift()?.()
-    else this.#answer(frame(frameType.PING, frameFlag.ACK, 0, payload))
+    if ((flags & frameFlag.ACK) !== 0) {
+      this.#pings.shift()?.()
+      return
+    }
+    if (!this.#idlePings.allows())
+      throw new Http2Error('ENHANCE_YOUR_CALM', 'it sends too many pings')
+    this.#answer(frame(frameType.PING, frameFlag.ACK, 0, payload))
   }
 
   /** Answers as long as the other end fetches the answers. */
@@ -338,19 +349,10 @@ export class Http2Connection implements StreamHost {
     if (payload.length !== 4)
       throw new Http2Error('FRAME_SIZE_ERROR', 'a reset is not 4 bytes long')
     this.#mustHaveBeen(streamId)
-    this.#countReset()
-    this.#streams.get(streamId)?.close({ resetCode: payload.readUInt32BE() })
-  }
-
-  /** Opening and resetting streams in a loop costs the sender nothing and us much (CVE-2023-44487). */
-  #countReset(): void {
-    const now = this.#options.clock.monotonic()
-    if (now - this.#resetPeriodStart > resetPeriodMs) {
-      this.#resetPeriodStart = now
-      this.#resets = 0
-    }
-    if (++this.#resets > maxResets)
+    // Opening and resetting streams in a loop: CVE-2023-44487.
+    if (!this.#resets.allows())
       throw new Http2Error('ENHANCE_YOUR_CALM', 'it resets too many streams')
+    this.#streams.get(streamId)?.close({ resetCode: payload.readUInt32BE() })
   }
 
   #closed(): void {
