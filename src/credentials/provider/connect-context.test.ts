@@ -1,5 +1,7 @@
+import { once } from 'node:events'
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -192,6 +194,22 @@ describe('a context', () => {
     expect(await outcome({ tlsServerName: 'other' })).toBe('refused')
     const insecure = { certificateAuthorityData: other, insecureSkipTlsVerify: true }
     expect(await outcome(insecure)).toBe(200)
+  })
+
+  test('sends nothing in clear, unless its caller insists [CRED-S9]', async () => {
+    const server = createServer((request, response) => {
+      response.end(JSON.stringify([request.headers.authorization ?? 'nothing']))
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const url = { url: `http://127.0.0.1:${port}` } as LabServer
+    const seen = async () => ask(await connect(url, { token: new Secret('t') }))
+    expect(await seen()).toEqual(['nothing'])
+    host = { ...host, allowHttp: true }
+    expect(await seen()).toEqual(['Bearer t'])
+    server.closeAllConnections()
+    server.close()
   })
 
   test('goes to another address of its cluster when the first is gone [CRED-T5]', async () => {
