@@ -27,7 +27,9 @@ describe.each(names)('%s [GND-R11]', (command) => {
     expect(stdout).toContain('Examples\n')
     for (const { line } of declared?.examples ?? []) expect(stdout).toContain(line)
     expect(stdout).toContain('--output')
-    for (const line of stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(100)
+    // A default value without a space cannot be broken.
+    const broken = stdout.split('\n').filter((line) => line.trim().includes(' '))
+    for (const line of broken) expect(line.length).toBeLessThanOrEqual(100)
   })
 
   test('refuses an option that it does not have and says which was meant', async () => {
@@ -67,6 +69,9 @@ describe('a failure is told in words, with a code for programs [GND-R11]', () =>
     'sallyport user list': [],
     'sallyport user revoke': ['jane'],
     'sallyport credential': [],
+    'sallyport proxy': ['--kubeconfig', '/nonexistent/kubeconfig'],
+    'sallyport tunnel server': ['--server-port', 'many'],
+    'sallyport tunnel agent': ['--kubeconfig', '/nonexistent/kubeconfig'],
     'sallyport store check': [],
     'sallyport store backup': ['file'],
     'sallyport store restore': ['nonexistent'],

@@ -10,16 +10,16 @@ export const tunnelServerCommand = defineCommand({
   options: { ...tunnelServerOptions, ...outputOption },
   examples: [
     {
-      line: 'sallyport tunnel server --mode http-connect --uds-name /run/konnectivity.sock --server-port 0 --cluster-cert server.crt --cluster-key server.key --cluster-ca-cert ca.crt',
-      does: 'serves kube-apiserver on a unix socket, and agents with client certificates on port 8091',
+      line: 'sallyport tunnel server --config server.yaml --uds-name /run/konnectivity.sock',
+      does: 'serves kube-apiserver on a unix socket, and agents on port 8091',
     },
     {
-      line: 'sallyport tunnel server ... --agent-namespace kube-system --agent-service-account konnectivity-agent --authentication-audience system:konnectivity-server --kubeconfig server.kubeconfig',
-      does: 'knows agents by the tokens of their service account',
+      line: 'sallyport tunnel server --config server.yaml --agent-namespace kube-system',
+      does: 'knows agents by the tokens of their service account, which the file names',
     },
     {
-      line: 'sallyport tunnel server ... --feature-gates NodeToMasterTraffic=true --allowed-destination 10.0.0.5:6443',
-      does: 'lets nodes reach the API server through their agents as well',
+      line: 'sallyport tunnel server --config server.yaml --allowed-destination 10.0.0.5:6443',
+      does: 'lets nodes reach the API server through their agents, if the file turns that on',
     },
   ],
   run: async ({ options: values }, io) => {
