@@ -3,16 +3,30 @@ import type { LoadResult } from './pairs-load.ts'
 /** How much of everything. */
 export interface Scale {
   readonly rounds: number
+  /** Bytes that go through a contestant each way before anything is measured. */
+  readonly warmUpBytes: number
   readonly bytes: number
   readonly echoes: number
   readonly dials: number
 }
 
 /** What a whole run measures. */
-export const fullScale: Scale = { rounds: 3, bytes: 1e9, echoes: 5000, dials: 2000 }
+export const fullScale: Scale = {
+  rounds: 3,
+  warmUpBytes: 300e6,
+  bytes: 1e9,
+  echoes: 5000,
+  dials: 2000,
+}
 
 /** The same in little: shows that it works, and roughly how things stand. */
-export const shortScale: Scale = { rounds: 1, bytes: 50e6, echoes: 100, dials: 200 }
+export const shortScale: Scale = {
+  rounds: 1,
+  warmUpBytes: 30e6,
+  bytes: 50e6,
+  echoes: 100,
+  dials: 200,
+}
 
 /** One number of a scenario's result. */
 export interface Metric {

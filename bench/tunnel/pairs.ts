@@ -60,6 +60,14 @@ interface Run {
   readonly failures: string[]
 }
 
+/** Lets compilers, buffers and windows come to rest. */
+async function warmUp(contestant: Contestant, { warmUpBytes }: Scale): Promise<void> {
+  for (const mode of ['upload', 'download']) {
+    await runLoad(contestant, [mode, '--connections', '4', '--bytes', String(warmUpBytes)])
+  }
+  await runLoad(contestant, ['dials', '--first-byte', '--connections', '4', '--count', '100'])
+}
+
 async function measure(run: Run, contestants: readonly Contestant[]): Promise<Figure[]> {
   const figures: Figure[] = []
   for (const scenario of scenariosOf(run.scale).filter(({ group }) => run.only.has(group))) {
@@ -94,7 +102,9 @@ async function measureAll(run: Run, directory: string): Promise<Figure[]> {
   try {
     for (const name of run.of) {
       try {
-        contestants.push(await startReady(name, ground))
+        const contestant = await startReady(name, ground)
+        contestants.push(contestant)
+        await warmUp(contestant, run.scale)
       } catch (error) {
         run.failures.push(textOf(error))
         say(`without ${name}: ${textOf(error)}`)
