@@ -1,7 +1,12 @@
 import { existsSync } from 'node:fs'
-import { createKubeClient, RemoteClusterView, transportFromKubeconfig } from '../client/index.ts'
-import { type ClusterView, runUntilDrained, systemClock, WrongUsage } from '../core/index.ts'
-import { loadKubeconfig, resolveContext } from '../kubeconfig/index.ts'
+import {
+  createKubeClient,
+  RemoteClusterView,
+  type Transport,
+  transportFromKubeconfig,
+} from '../client/index.ts'
+import { runUntilDrained, systemClock, WrongUsage } from '../core/index.ts'
+import { inClusterContext, loadKubeconfig, resolveContext } from '../kubeconfig/index.ts'
 import {
   configOfOptions,
   createTunnelServer,
@@ -31,27 +36,33 @@ export async function runTunnelServer(
     write: (line) => io.stderr(line),
   })
   const config = configOfOptions(options)
-  const view = await openView(options.kubeconfig, io)
-  const server = createTunnelServer({ config, clock: systemClock, log, ...(view && { view }) })
-  await runUntilDrained([server], {
-    drain: io.drain,
-    kill: io.kill,
-    graceMs: config.drainMs + closingMs,
-    log,
-    onReady: () =>
-      io.stdout(
-        options.output === 'json'
-          ? `${JSON.stringify({ serverId: config.serverId, ...server.listening })}\n`
-          : startLines(options, server.listening),
-      ),
-  })
+  const transport =
+    config.agents?.tokens || config.leases ? await openTransport(options, io) : undefined
+  try {
+    const view = transport && new RemoteClusterView(createKubeClient({ transport }))
+    const server = createTunnelServer({ config, clock: systemClock, log, ...(view && { view }) })
+    await runUntilDrained([server], {
+      drain: io.drain,
+      kill: io.kill,
+      graceMs: config.drainMs + closingMs,
+      log,
+      onReady: () =>
+        io.stdout(
+          options.output === 'json'
+            ? `${JSON.stringify({ serverId: config.serverId, ...server.listening })}\n`
+            : startLines(options, server.listening),
+        ),
+    })
+  } finally {
+    transport?.destroy()
+  }
 }
 
-async function openView(path: string, io: Io): Promise<ClusterView | undefined> {
-  if (path === '') return undefined
-  const { config } = await loadKubeconfig({ explicitPath: path, home: io.homeDirectory })
-  const transport = await transportFromKubeconfig(resolveContext(config))
-  return new RemoteClusterView(createKubeClient({ transport }))
+/** The cluster of the kubeconfig, or the one that this process runs in as a Pod. */
+async function openTransport({ kubeconfig }: TunnelServerOptions, io: Io): Promise<Transport> {
+  if (kubeconfig === '') return transportFromKubeconfig(await inClusterContext({ env: io.env }))
+  const sources = { explicitPath: kubeconfig, home: io.homeDirectory }
+  return transportFromKubeconfig(resolveContext((await loadKubeconfig(sources)).config))
 }
 
 function startLines(options: TunnelServerOptions, places: ListeningPlaces): string {

@@ -5,6 +5,8 @@ import { createStrategy, type Strategy, type StrategyName } from './strategies/i
 export class AgentRegistry {
   readonly #sessions = new Set<AgentSession>()
   readonly #strategies = new Map<StrategyName, Strategy>()
+  /** Agents that left a dial unanswered and have answered none since. */
+  readonly #unresponsive = new Set<AgentSession>()
 
   /** The first strategy that finds an agent decides; `random` is for tests. */
   constructor(names: readonly StrategyName[], random: () => number = Math.random) {
@@ -33,17 +35,28 @@ export class AgentRegistry {
 
   remove(session: AgentSession): void {
     this.#sessions.delete(session)
+    this.#unresponsive.delete(session)
     for (const strategy of this.#strategies.values()) strategy.remove(session)
   }
 
-  /** An agent for a dial to `host`, none of `tried`; one that drains only where no other fits. */
+  /** Takes note of whether an agent answered a dial in time. */
+  answered(session: AgentSession, inTime: boolean): void {
+    if (inTime) this.#unresponsive.delete(session)
+    else if (this.#sessions.has(session)) this.#unresponsive.add(session)
+  }
+
+  /** An agent for a dial to `host`, none of `tried`; one that drains or left a dial unanswered only where no other fits. */
   pick(host: string, tried: ReadonlySet<AgentSession>): AgentSession | undefined {
     for (const strategy of this.#strategies.values()) {
       const chosen =
-        strategy.pick(host, (session) => !session.link.isDraining && !tried.has(session)) ??
+        strategy.pick(host, (session) => !tried.has(session) && this.#isWell(session)) ??
         strategy.pick(host, (session) => !tried.has(session))
       if (chosen) return chosen
     }
     return undefined
+  }
+
+  #isWell(session: AgentSession): boolean {
+    return !session.link.isDraining && !this.#unresponsive.has(session)
   }
 }

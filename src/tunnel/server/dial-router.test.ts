@@ -1,11 +1,16 @@
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { systemClock } from '../../core/index.ts'
+import { MetricsRegistry } from '../../core/metrics/index.ts'
 import { DialFailed } from '../link/index.ts'
-import { hostOf } from './dial-router.ts'
+import { AgentRegistry } from './agent-registry.ts'
+import { describeAgent } from './agent-session.ts'
+import { DialRouter, hostOf } from './dial-router.ts'
 import { NoAgentAvailable } from './errors.ts'
 import { FakeAgent, fakeHub } from './fake-agent.suite.ts'
 import { portOf } from './listening/listen.ts'
+import { ServerMetrics } from './server-metrics.ts'
 
 const never = new AbortController().signal
 let target: Server
@@ -82,6 +87,26 @@ test('[TUN-P3, TUN-F15] an agent that does not answer is given up at the deadlin
   await expect(hub.open(address, never)).rejects.toMatchObject({ reason: 'timeout' })
   expect(hub.pendingDials).toBe(0)
   expect(registry.expose()).toContain('dial_failure_count{reason="backend_dial_timeout"} 1\n')
+})
+
+test('[TUN-P4] a dial that an agent leaves unanswered goes to another one, as do the next', async () => {
+  const registry = new AgentRegistry(['least-loaded'])
+  const router = new DialRouter({
+    registry,
+    metrics: new ServerMetrics(new MetricsRegistry()),
+    clock: systemClock,
+    timeoutMs: 5_000,
+    attemptMs: 20,
+  })
+  const stuck = new FakeAgent({ agentId: 'stuck', isSilent: true })
+  const well = new FakeAgent({ agentId: 'well' })
+  for (const link of [stuck, well]) registry.add({ ...describeAgent(link.metadata), link })
+  for (const round of [1, 2, 3]) {
+    const channel = await router.open(address, never)
+    channel.start({ data() {}, finished() {}, drained() {}, closed() {} })
+    expect([stuck.dialled.length, well.dialled.length]).toEqual([1, round])
+  }
+  well.close()
 })
 
 test('a dial that its client gives up is given up', async () => {

@@ -13,7 +13,11 @@ export interface DialRouterParts {
   readonly clock: Clock
   /** For a dial as a whole, however many agents are tried. */
   readonly timeoutMs: number
+  /** For one agent while there is another to try; agents themselves give a target 5 s. */
+  readonly attemptMs?: number
 }
+
+const defaultAttemptMs = 10_000
 
 const countedAs: Readonly<Record<DialFailureReason, CountedDialFailure>> = {
   'refused-by-peer': 'error_response',
@@ -31,7 +35,11 @@ export function hostOf(address: string): string {
   return host.replace(/^\[|\]$/g, '').toLowerCase()
 }
 
-/** Finds an agent for each dial, and another one if the first is lost before it has answered. */
+/** A target that refused one agent would refuse the next; an agent that is gone or stuck answers nobody. */
+const mayTryAnother = ({ reason }: DialFailed): boolean =>
+  reason === 'link-lost' || reason === 'timeout'
+
+/** Finds an agent for each dial, and another one if the first is lost or stuck before it has answered. */
 export class DialRouter {
   readonly #parts: DialRouterParts
   #pending = 0
@@ -63,24 +71,34 @@ export class DialRouter {
   }
 
   async #tryAgents(address: string, signal: AbortSignal, begun: number): Promise<Channel> {
-    const { registry, clock, metrics, timeoutMs } = this.#parts
+    const { registry, clock, timeoutMs, attemptMs = defaultAttemptMs } = this.#parts
     const host = hostOf(address)
     const tried = new Set<AgentSession>()
-    let lost: DialFailed | undefined
-    for (;;) {
-      const session = registry.pick(host, tried)
-      if (!session) throw lost ?? new NoAgentAvailable()
+    for (let next = registry.pick(host, tried); next; ) {
+      const session = next
       tried.add(session)
-      const deadlineMs = Math.max(1, timeoutMs - (clock.monotonic() - begun))
+      const leftMs = Math.max(1, timeoutMs - (clock.monotonic() - begun))
+      const hasOther = registry.pick(host, tried) !== undefined
+      const deadlineMs = hasOther ? Math.min(leftMs, attemptMs) : leftMs
       try {
-        return await session.link.dial(address, { signal, deadlineMs })
+        const channel = await session.link.dial(address, { signal, deadlineMs })
+        registry.answered(session, true)
+        return channel
       } catch (error) {
         if (!(error instanceof DialFailed)) throw error
-        metrics.dialFailed(countedAs[error.reason])
-        // A target that refused one agent would refuse the next; an agent that is gone answers nobody.
-        if (error.reason !== 'link-lost') throw error
-        lost = error
+        this.#failed(session, error)
+        next = registry.pick(host, tried)
+        const isTimeLeft = error.reason === 'link-lost' || deadlineMs < leftMs
+        if (!next || !mayTryAnother(error) || !isTimeLeft) throw error
       }
     }
+    throw new NoAgentAvailable()
+  }
+
+  #failed(session: AgentSession, { reason }: DialFailed): void {
+    const { registry, metrics } = this.#parts
+    metrics.dialFailed(countedAs[reason])
+    if (reason === 'timeout') registry.answered(session, false)
+    else if (reason === 'refused-by-peer') registry.answered(session, true)
   }
 }

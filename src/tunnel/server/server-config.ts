@@ -28,6 +28,8 @@ export interface AgentTokens {
 /** Where and how agents connect. */
 export interface AgentPortConfig extends TcpPlace {
   readonly tls: TlsFileNames
+  /** Client certificates must name this organization, as `system:nodes`; any under the CA will do without it. */
+  readonly organization?: string
   readonly tokens?: AgentTokens
   readonly keepaliveMs: number
 }

@@ -7,12 +7,21 @@ const metricsPath =
   (_request, response) =>
     sendText(response, 200, metrics.expose(), exposition)
 
+const readiness = {
+  ready: [200, 'ok'],
+  'no-agent': [500, 'no connection to any proxy agent'],
+  stopping: [500, 'the server is shutting down'],
+} as const
+
 /** `/healthz`, `/readyz`, its older name `/ready`, and `/metrics`, with upstream's words. */
-export function healthEndpoint(isReady: () => boolean, metrics: MetricsRegistry): HttpEndpoint {
-  const ready: PathHandler = (_request, response) =>
-    isReady()
-      ? sendText(response, 200, 'ok')
-      : sendText(response, 500, 'no connection to any proxy agent')
+export function healthEndpoint(
+  state: () => 'ready' | 'no-agent' | 'stopping',
+  metrics: MetricsRegistry,
+): HttpEndpoint {
+  const ready: PathHandler = (_request, response) => {
+    const [status, text] = readiness[state()]
+    sendText(response, status, text)
+  }
   return new HttpEndpoint('health', {
     '/healthz': (_request, response) => sendText(response, 200, 'ok'),
     '/readyz': ready,

@@ -335,6 +335,22 @@ describe('who may connect as an agent', () => {
     },
   )
 
+  test('nobody of another organization, where one is asked for', async () => {
+    const tls = {
+      certFile: lab.path('server.crt'),
+      keyFile: lab.path('server.key'),
+      clientCaFile: lab.path('ca.crt'),
+    }
+    const local = { host: '127.0.0.1', port: 0, tls, keepaliveMs: 0 }
+    await lab.start({ config: { agents: { ...local, organization: 'system:nodes' } } })
+    // The lab's clients are of the organization dev.
+    await expect(lab.link()).rejects.toMatchObject({ grpcStatus: 2 })
+    await lab.server.stop(signal)
+    await lab.start({ config: { agents: { ...local, organization: 'dev' } } })
+    await lab.agent()
+    expect(lab.server.load.agents).toBe(1)
+  })
+
   test('[TUN-F11, TUN-F12] by token: the right account and no other', async () => {
     const view = new FakeClusterView({
       review: (_kind, object) => {
@@ -478,6 +494,8 @@ describe('the end', () => {
     expect(await nextText(client)).toBe(established)
     const stopping = lab.server.stop(new AbortController().signal)
     await lab.until(() => lab.server.ports.frontEnd === 0)
+    const ready = await fetch(`http://127.0.0.1:${lab.server.ports.health}/readyz`)
+    expect([ready.status, await ready.text()]).toEqual([500, 'the server is shutting down'])
     client.write('still here')
     expect(await nextText(client)).toBe('still here')
     client.end()
@@ -496,6 +514,33 @@ describe('the end', () => {
     client.end()
     await closed
   })
+
+  test.each(['grpc', 'http-connect'] as const)(
+    '[TUN-U1] leaves no socket, server or watcher behind (%s)',
+    async (mode) => {
+      const held = (): string[] =>
+        process
+          .getActiveResourcesInfo()
+          .filter((name) => /Wrap|Event/.test(name))
+          .toSorted((a, b) => a.localeCompare(b))
+      const before = held()
+      const other = await openTunnelLab()
+      await other.start({ mode })
+      const agent = await other.agent()
+      const target = await other.target()
+      if (mode === 'grpc') await echoOverGrpc(await other.frontEndLink(), target, 'x')
+      else {
+        const client = await other.connectClient(target)
+        await nextText(client)
+        client.end()
+      }
+      expect(held().length).toBeGreaterThan(before.length)
+      await other.until(() => agent.channelCount === 0 && other.server.load.connections === 0)
+      await other.close()
+      await lab.until(() => held().length <= before.length)
+      expect(held()).toEqual(before)
+    },
+  )
 
   test('a second stop is fine', async () => {
     await lab.start()
@@ -535,7 +580,7 @@ describe('what cannot be opened is explained', () => {
   })
 
   test('a certificate that is missing', async () => {
-    const missing = { certFile: lab.path('none.crt'), keyFile: lab.path('none.key') }
+    const missing = { certFile: lab.path('none.crt'), keyFile: lab.path('server.key') }
     const agents = {
       host: '127.0.0.1',
       port: 0,

@@ -82,6 +82,7 @@ class ComposedTunnelServer implements TunnelServer {
   #listening: ListeningPlaces = {}
   #healthPort = 0
   #adminPort = 0
+  #isStopping = false
 
   constructor(parts: TunnelServerParts) {
     const { config, clock, log, view } = parts
@@ -123,7 +124,7 @@ class ComposedTunnelServer implements TunnelServer {
         log,
       })
     }
-    if (health) this.#health = healthEndpoint(() => this.isReady, registry)
+    if (health) this.#health = healthEndpoint(() => this.#readiness, registry)
     if (admin) this.#admin = adminEndpoint(admin.isProfiling, registry)
     if (leases) {
       if (!view) throw new TypeError('leases need a cluster to keep them')
@@ -141,6 +142,11 @@ class ComposedTunnelServer implements TunnelServer {
 
   get isReady(): boolean {
     return this.#hub.isReady
+  }
+
+  get #readiness() {
+    if (this.#isStopping) return 'stopping' as const
+    return this.isReady ? ('ready' as const) : ('no-agent' as const)
   }
 
   get listening(): ListeningPlaces {
@@ -189,6 +195,7 @@ class ComposedTunnelServer implements TunnelServer {
 
   async stop(deadline: AbortSignal): Promise<void> {
     const { drainMs } = this.#parts.config
+    this.#isStopping = true
     await this.#lease?.stop(deadline)
     await this.#frontEnd?.stopAccepting()
     await this.#agentPort?.stopAccepting()

@@ -1,6 +1,11 @@
+import type { X509Certificate } from 'node:crypto'
 import type { Server } from 'node:net'
 import type { Clock, ClusterView, Logger } from '../../../core/index.ts'
-import { peerCertificates } from '../../../pki/index.ts'
+import {
+  CertificateRefused,
+  peerCertificates,
+  verifyClientCertificate,
+} from '../../../pki/index.ts'
 import { createGrpcService, type GrpcService, type LinkRequest } from '../../grpc/index.ts'
 import { allCapabilities, type PacketTally } from '../../link/index.ts'
 import { AgentMetadataInvalid } from '../agent-identifiers.ts'
@@ -91,12 +96,7 @@ export class AgentPort {
     const { config, log } = this.#parts
     const from = socket.remoteAddress
     try {
-      // The handshake has verified it; this is the net below for whatever lets one through without.
-      if (config.agents.tls.clientCaFile !== undefined && peerCertificates(socket).length === 0) {
-        throw new AgentRefused('the agent could not be authenticated', {
-          detail: 'there is no client certificate',
-        })
-      }
+      this.#checkCertificate(peerCertificates(socket))
       await this.#check?.(metadata, signal)
       describeAgent(metadata)
       const { serverId, serverCount } = config
@@ -107,7 +107,30 @@ export class AgentPort {
       return { grpcStatus: 2, message: error.message }
     }
   }
+
+  /** The handshake has verified that it is under the CA; what it says is checked here. */
+  #checkCertificate(shown: readonly X509Certificate[]): void {
+    const { config, clock } = this.#parts
+    const { organization, tls } = config.agents
+    if (tls.clientCaFile === undefined) return
+    if (shown.length === 0) throw refused('there is no client certificate')
+    if (organization === undefined) return
+    try {
+      const { commonName, organizations } = verifyClientCertificate(
+        shown,
+        this.#tls?.clientCas ?? [],
+        clock.now(),
+      )
+      if (organizations.includes(organization)) return
+      throw refused(`the certificate of ${commonName} does not name ${organization}`)
+    } catch (error) {
+      throw error instanceof CertificateRefused ? refused(error.message) : error
+    }
+  }
 }
+
+const refused = (detail: string): AgentRefused =>
+  new AgentRefused('the agent could not be authenticated', { detail })
 
 function tokenCheckOf({ config, view }: AgentPortParts): AgentCheck | undefined {
   const { tokens, tls } = config.agents

@@ -1,4 +1,4 @@
-import { constants } from 'node:crypto'
+import { constants, type X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import type { TlsOptions } from 'node:tls'
 import { type Clock, CommandFailed, type Logger, systemErrorCode } from '../../../core/index.ts'
@@ -58,6 +58,11 @@ export class TlsFiles {
       secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
       handshakeTimeout: 10_000,
     }
+  }
+
+  /** The CAs of clients as of now; none if clients need no certificate. */
+  get clientCas(): readonly X509Certificate[] {
+    return this.#clientCaPem === undefined ? [] : parseCertificates(this.#clientCaPem)
   }
 
   /** Keeps a server up to date. */

@@ -110,9 +110,6 @@ function problemsOfTokens(options: TunnelServerOptions): string[] {
         '--agent-service-account and --authentication-audience',
     )
   }
-  if ((wantsTokens || options.enableLeaseController) && options.kubeconfig === '') {
-    problems.push('--kubeconfig is required for agents with tokens and for leases')
-  }
   return problems
 }
 

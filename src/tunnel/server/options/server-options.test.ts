@@ -93,6 +93,7 @@ test.each([
   ['a TCP front end', [...tcp, ...mtls]],
   ['a unix socket', [...uds, ...mtls]],
   ['agents with tokens', [...uds, ...tokens]],
+  ['tokens reviewed by the cluster that it runs in', [...uds, ...tokens, '--kubeconfig=']],
   ['flags that are set to nothing', [...tcp, ...mtls, '--uds-name=', '--kubeconfig=']],
   ['ports that are taken as they come', [...uds, ...mtls, '--agent-port=0', '--health-port=0']],
 ])('[TUN-F3] %s is fine', async (_name, argv) => {
@@ -153,8 +154,6 @@ describe('[TUN-F3, TUN-U14] what upstream refuses is refused', () => {
       'need --agent-service-account and --auth',
     ],
     ['tokens and a CA', [...uds, ...tokens, '--cluster-ca-cert=ca'], 'must not be set when agents'],
-    ['tokens without a cluster', [...uds, ...tokens, '--kubeconfig='], '--kubeconfig is required'],
-    ['leases without a cluster', [...uds, ...mtls, '--enable-lease-controller'], '--kubeconfig is'],
     [
       'agents without credentials',
       [...uds, '--cluster-cert=c', '--cluster-key=k'],

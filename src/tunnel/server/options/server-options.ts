@@ -163,7 +163,10 @@ export const tunnelServerOptions = defineOptions({
     describe:
       'connects what agents dial to HOST:PORT if the TLS inside asks for NAME (*.DOMAIN for any name in it)',
   },
-  kubeconfig: file(cluster, 'kubeconfig for token reviews and leases'),
+  kubeconfig: {
+    ...file(cluster, 'kubeconfig for token reviews and leases'),
+    defaultText: 'the service account of the Pod, where one is needed',
+  },
   'kubeconfig-qps': {
     ...text(cluster, '0', 'accepted; the server asks the cluster rarely and is not throttled'),
     check: checkNumber,
