@@ -6,6 +6,7 @@ import { eventually } from '../../support/eventually.ts'
 import { type Network, whyNoNetworks } from '../../support/network-namespace.ts'
 import { findPeer, findProgram, pathOrReason } from '../../support/peers.ts'
 import { addresses, ports, SplitCluster } from '../../support/split-cluster.ts'
+import { allowBootstrap, bootstrapNode } from '../../support/tls-bootstrap.ts'
 
 const needed = ['kube-apiserver-1.36', 'kubectl-1.36', 'etcd-3.6', 'tunnel-load'].map(findPeer)
 const reason = whyNoNetworks()
@@ -199,6 +200,15 @@ describe.skipIf(!isHere)(
           join(cluster.lab.directory, 'pod-cache'),
         ])
         expect({ stdout, stderr }).toEqual({ stdout: 'pod/web\n', stderr: '' })
+      })
+
+      test('a kubelet bootstraps by a kubeconfig that names the bind address, and works [TUN-R12]', async () => {
+        await allowBootstrap(cluster)
+        const kubeconfig = await bootstrapNode(cluster, 'node-a')
+        const node = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'node-a' } }
+        const file = await cluster.write('node.json', node)
+        await cluster.kubectlIn(cluster.node, kubeconfig, 'create', '-f', file)
+        expect(await cluster.kubectl('get', 'nodes', '-o', 'name')).toBe('node/node-a\n')
       })
 
       test('both directions work at the same time [TUN-I10, TUN-R9]', async () => {
