@@ -3,6 +3,8 @@ import { readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { findNode } from '../support/node-versions.ts'
+import { pathOrReason } from '../support/peers.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
@@ -13,48 +15,75 @@ const subpaths = Object.entries(manifest.exports).flatMap(([name, target]) =>
     ? []
     : [{ name, specifier: join('sallyport', name), entry: target.default }],
 )
+const nodes = [20, 22, 24].map((major) => ({ major, node: pathOrReason(findNode(major)) }))
 
 beforeAll(() => {
   const build = "import('./scripts/build.mjs').then((module) => module.ensureBuilt())"
   execFileSync(process.execPath, ['-e', build], { cwd: root, stdio: 'pipe' })
 }, 60_000)
 
-/** Every file of ours that loading `entry` loads. */
-function graphOf(entry: string, seen = new Set<string>()): Set<string> {
-  if (seen.has(entry)) return seen
-  seen.add(entry)
-  const text = readFileSync(entry, 'utf8')
-  // Static imports only: what is imported lazily is not paid for.
-  for (const [, specifier = ''] of text.matchAll(/^(?:import|export)\b[^;]*?from '([^']+)'/gm)) {
-    if (specifier.startsWith('.')) graphOf(join(dirname(entry), specifier), seen)
-    else seen.add(specifier)
-  }
-  return seen
+/** What a file names in its imports: at once, and only when something is asked for. */
+interface Imports {
+  readonly atOnce: readonly string[]
+  readonly lazily: readonly string[]
 }
 
+function importsOf(file: string): Imports {
+  const text = readFileSync(file, 'utf8')
+  const named = (pattern: RegExp): string[] =>
+    [...text.matchAll(pattern)].map(([, name = '']) => name)
+  return {
+    atOnce: named(/^(?:import |(?:import|export)\b[^;'"]*? from )'([^']+)'/gm),
+    lazily: named(/\bimport\('([^']+)'\)/g),
+  }
+}
+
+/** Every module that loading a file loads, or may load: files of ours as paths, others by name. */
+function graphOf(entry: string, which: (imports: Imports) => readonly string[]): string[] {
+  const seen = new Set<string>()
+  const visit = (file: string): void => {
+    if (seen.has(file)) return
+    seen.add(file)
+    for (const name of which(importsOf(file))) {
+      if (name.startsWith('.')) visit(join(dirname(file), name))
+      else seen.add(name)
+    }
+  }
+  visit(join(root, entry))
+  return [...seen]
+}
+
+const isOurs = (module: string): boolean => module.startsWith(root)
+const foreign = (modules: readonly string[]): string[] =>
+  modules.filter((module) => !isOurs(module) && !module.startsWith('node:'))
+
 describe.each(subpaths)('$specifier', ({ specifier, entry }) => {
-  test('loads by import and by require [GND-R10]', () => {
-    const load = (code: string) =>
-      spawnSync(process.execPath, ['--no-warnings', '-e', code], { cwd: root, encoding: 'utf8' })
-    const required = load(`console.log(Object.keys(require('${specifier}')).length > 0)`)
-    expect(required.stderr).toBe('')
-    expect(required.stdout).toBe('true\n')
-    const imported = load(
-      `import('${specifier}').then((all) => console.log(Object.keys(all).length > 0))`,
+  for (const { major, node } of nodes) {
+    test.skipIf(!node)(
+      `loads by import and by require on Node.js ${major} [GND-R10, CRED-I7]`,
+      () => {
+        const load = (code: string) =>
+          spawnSync(node ?? '', ['--no-warnings', '-e', code], { cwd: root, encoding: 'utf8' })
+        const required = load(`console.log(Object.keys(require('${specifier}')).length > 0)`)
+        expect([required.stderr, required.stdout]).toEqual(['', 'true\n'])
+        const imported = load(
+          `import('${specifier}').then((all) => console.log(Object.keys(all).length > 0))`,
+        )
+        expect([imported.stderr, imported.stdout]).toEqual(['', 'true\n'])
+      },
     )
-    expect(imported.stderr).toBe('')
-    expect(imported.stdout).toBe('true\n')
+  }
+
+  test('holds no room of the server, not even for later [GND-R10, CRED-I6]', () => {
+    const files = graphOf(entry, ({ atOnce, lazily }) => [...atOnce, ...lazily]).filter(isOurs)
+    const rooms = new Set(files.map((file) => relative(join(root, 'dist'), file).split('/')[0]))
+    const allowed = ['core', 'kubeconfig', 'credentials', 'client']
+    expect([...rooms].filter((room) => !allowed.includes(room ?? ''))).toEqual([])
   })
 
-  test('does not drag in the server or its libraries [GND-R10]', () => {
-    const files = [...graphOf(join(root, entry))]
-    const rooms = new Set(
-      files
-        .filter((file) => file.startsWith(root))
-        .map((file) => relative(join(root, 'dist'), file).split('/')[0]),
-    )
-    for (const room of ['server', 'api', 'storage', 'authn', 'authz', 'cli'])
-      expect([...rooms]).not.toContain(room)
-    expect(files.filter((file) => /^(@peculiar|reflect-metadata|yaml)/.test(file))).toEqual([])
+  test('loads nothing but Node.js itself, and later only yaml [GND-R10, CRED-I6]', () => {
+    expect(foreign(graphOf(entry, ({ atOnce }) => atOnce))).toEqual([])
+    const all = graphOf(entry, ({ atOnce, lazily }) => [...atOnce, ...lazily])
+    expect(foreign(all).filter((name) => name !== 'yaml')).toEqual([])
   })
 })
