@@ -1,3 +1,4 @@
+export type { AgentDescription } from './agent-session.ts'
 export { NoAgentAvailable } from './errors.ts'
 export {
   problemsOfTunnelServerOptions,

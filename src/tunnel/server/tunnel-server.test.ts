@@ -1,19 +1,24 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { once, setMaxListeners } from 'node:events'
 import { stat, writeFile } from 'node:fs/promises'
+import { connect as connectHttp2 } from 'node:http2'
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import type { Logger } from '../../core/index.ts'
+import { type Logger, silentLogger, systemClock } from '../../core/index.ts'
 import { labAuthority, labClient } from '../../http/tls-lab.suite.ts'
 import { FakeClusterView } from '../../testing/fake-cluster-view.ts'
 import { duplexOf, type Link } from '../link/index.ts'
+import { linkPair } from '../link/link-pair.suite.ts'
 import { openTunnelLab, type TunnelLab } from './tunnel-lab.suite.ts'
+import { createTunnelServer } from './tunnel-server.ts'
 
 const signal = new AbortController().signal
 setMaxListeners(0, signal)
 const dialOptions = { signal, deadlineMs: 5_000 }
 const established = 'HTTP/1.1 200 Connection Established\r\n\r\n'
+/** Goes on to the socket, though the types of TLS do not know it. */
+const halfOpen: object = { allowHalfOpen: true }
 const idle = { agents: 0, pendingDials: 0, connections: 0, frontEndClients: 0 }
 
 let lab: TunnelLab
@@ -60,6 +65,23 @@ describe('[TUN-U1] through agent and server to a target and back', () => {
     expect(page).toContain('stream_packets_total{segment="from_agent",packet_type="DIAL_RSP"} 1\n')
   })
 
+  test('[TUN-W21] gRPC with the path of the socket as authority, as kube-apiserver has it', async () => {
+    await lab.start()
+    const session = connectHttp2('http://localhost', {
+      createConnection: () => connect(lab.socketPath),
+    })
+    lab.closeLater(() => session.destroy())
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': '/ProxyService/Proxy',
+      ':authority': encodeURIComponent(lab.socketPath),
+      'content-type': 'application/grpc',
+      te: 'trailers',
+    })
+    const [headers] = (await once(stream, 'response')) as [Record<string, unknown>]
+    expect([headers[':status'], headers['grpc-status']]).toEqual([200, undefined])
+  })
+
   test('[TUN-W21] gRPC with TLS', async () => {
     await lab.start({ tcp: true })
     await lab.agent()
@@ -84,14 +106,20 @@ describe('[TUN-U1] through agent and server to a target and back', () => {
     const address = await lab.target()
     const { cert, key } = await labClient(lab.ca, 'kube-apiserver')
     const port = lab.server.ports.frontEnd
-    const client = connectTls({ port, host: '127.0.0.1', ca: lab.ca.bundlePem, cert, key })
+    const client = connectTls({
+      port,
+      host: '127.0.0.1',
+      ca: lab.ca.bundlePem,
+      cert,
+      key,
+      ...halfOpen,
+    })
     await once(client, 'secureConnect')
     client.write(`CONNECT ${address} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`)
     expect(await nextText(client)).toBe(established)
-    client.write('hello')
-    expect(await nextText(client)).toBe('hello')
-    client.end()
-    await once(client.resume(), 'close')
+    // The end of our direction leaves the other one open, through TLS as well.
+    client.end('hello')
+    expect(await textOf(client)).toBe('hello')
   })
 
   test('with an agent that offers a protocol of its own before h2', async () => {
@@ -324,6 +352,35 @@ describe('who may connect as an agent', () => {
     await expect(lab.link(metadata)).rejects.toMatchObject({ grpcStatus: 2 })
   })
 
+  test.each<[string, Record<string, string[]>]>([
+    ['two agent IDs', { agentid: ['a', 'b'] }],
+    ['two sets of identifiers', { agentid: ['a'], agentidentifiers: ['host=a', 'host=b'] }],
+  ])('[TUN-W4] nobody with %s', async (_name, metadata) => {
+    await lab.start()
+    expect(await rawStatus(metadata)).toBe('2')
+    expect(lab.server.load.agents).toBe(0)
+  })
+
+  /** The gRPC status that a client gets which writes its own headers. */
+  async function rawStatus(metadata: Record<string, string[]>): Promise<string | undefined> {
+    const { cert, key } = await labClient(lab.ca, 'agent')
+    const session = connectHttp2(`https://127.0.0.1:${lab.server.ports.agents}`, {
+      ca: lab.ca.bundlePem,
+      cert,
+      key,
+    })
+    lab.closeLater(() => session.destroy())
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': '/AgentService/Connect',
+      'content-type': 'application/grpc',
+      te: 'trailers',
+      ...metadata,
+    })
+    const [headers] = (await once(stream, 'response')) as [Record<string, string>]
+    return headers['grpc-status']
+  }
+
   test.each(['none', 'another CA'] as const)(
     '[TUN-F11] nobody with a certificate of %s',
     async (which) => {
@@ -484,6 +541,34 @@ describe('[TUN-R6] from nodes to the control plane', () => {
       text: 'destination "127.0.0.1:1" is not allowed',
     })
   })
+})
+
+test('a server inside another one takes links that came some other way, and opens no port', async () => {
+  const pair = await linkPair()
+  const server = createTunnelServer({
+    config: {
+      serverId: 'inside',
+      serverCount: 1,
+      strategies: ['default'],
+      dialTimeoutMs: 5_000,
+      nodeTraffic: { isOn: false, allowedDestinations: [], sniRoutes: [] },
+      tlsMinVersion: 'TLSv1.2',
+      drainMs: 0,
+    },
+    clock: systemClock,
+    log: silentLogger,
+  })
+  await server.start()
+  expect(server.listening).toEqual({})
+  pair.acceptor.start({ dial: (dial) => dial.refuse(`no way to ${dial.address}`), drain: () => {} })
+  const identifiers = { hosts: [], cidrs: [], isDefaultRoute: false }
+  server.attachAgent(pair.dialer, { agentId: 'local', identifiers })
+  expect(server.isReady).toBe(true)
+  const dialling = server.dialer.dial({ host: 'fd00::1', port: 1 }, signal)
+  await expect(dialling).rejects.toThrow('no way to [fd00::1]:1')
+  await server.stop(signal)
+  expect(server.load).toEqual(idle)
+  await pair.close()
 })
 
 describe('the end', () => {

@@ -10,6 +10,7 @@ import {
 import { MetricsRegistry } from '../../core/metrics/index.ts'
 import type { HttpEndpoint } from '../agent/http-endpoint.ts'
 import type { Link } from '../link/index.ts'
+import type { AgentDescription } from './agent-session.ts'
 import { AgentPort } from './listening/agent-port.ts'
 import { FrontEndPort } from './listening/front-end-port.ts'
 import { NodeTraffic } from './reverse/node-traffic.ts'
@@ -44,8 +45,8 @@ export interface TunnelServer extends Component {
   readonly dialer: Dialer
   /** Whether an agent is connected. */
   readonly isReady: boolean
-  /** Takes an agent's link that came some other way than through the agent port. */
-  attachAgent(link: Link): void
+  /** Takes an agent's link that came some other way than through the agent port; its metadata describe it unless told. */
+  attachAgent(link: Link, description?: AgentDescription): void
   /** What listens where; only after `start`. */
   readonly listening: ListeningPlaces
   /** The ports of TCP listeners; 0 for those that are not open. */
@@ -171,8 +172,8 @@ class ComposedTunnelServer implements TunnelServer {
     }
   }
 
-  attachAgent(link: Link): void {
-    this.#hub.attachAgent(link)
+  attachAgent(link: Link, description?: AgentDescription): void {
+    this.#hub.attachAgent(link, description)
   }
 
   async start(): Promise<void> {

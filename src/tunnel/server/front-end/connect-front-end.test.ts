@@ -247,6 +247,16 @@ describe('what is no good request', () => {
   })
 })
 
+test('the time for headers does not count for a tunnel that stands', async () => {
+  await lab.open({}, { headerTimeoutMs: 40 })
+  const client = await lab.client(connectTo(await lab.target((socket) => socket.pipe(socket))))
+  expect(await nextText(client)).toBe(established)
+  // Two slow clients, one after the other: when the second is cut, the tunnel is far older than 40 ms.
+  for (const _round of [1, 2]) await once((await lab.client('CONNECT')).resume(), 'end')
+  client.write('still here')
+  expect(await nextText(client)).toBe('still here')
+})
+
 test('[TUN-U15] a client that goes away while its dial is pending ends the dial', async () => {
   await lab.open({ isSilent: true })
   const client = await lab.client(connectTo('127.0.0.1:1'))

@@ -1,5 +1,5 @@
-export { type FeatureGates, readFeatureGates } from './feature-gates.ts'
-export { type FileExists, problemsOfTunnelServerOptions } from './options-problems.ts'
+export { readFeatureGates } from './feature-gates.ts'
+export { problemsOfTunnelServerOptions } from './options-problems.ts'
 export { type TunnelServerOptions, tunnelServerOptions } from './server-options.ts'
 export { parseSniRoute, type SniRoute } from './sni-route.ts'
 export { minTlsVersion, opensslCiphers } from './tls-names.ts'

@@ -6,7 +6,7 @@ import type { Strategy } from './strategy.ts'
 import type { StrategyName } from './strategy-names.ts'
 
 export type { Strategy } from './strategy.ts'
-export { type StrategyName, strategyNames } from './strategy-names.ts'
+export type { StrategyName } from './strategy-names.ts'
 
 /** Makes a strategy by its name; `random` gives numbers from 0 to below 1. */
 export function createStrategy(name: StrategyName, random: () => number): Strategy {
