@@ -158,3 +158,29 @@ describe.skipIf(!tunnelPeersAreHere).each(pairs)('$name', (pair) => {
     expect(await echoes(server)).toBe(true)
   })
 })
+
+const ourAgents = pairs.filter(({ agent }) => agent === 'ours')
+describe.skipIf(!tunnelPeersAreHere).each(ourAgents)('$name, roll-out', (pair) => {
+  test('an agent that drains keeps what is open, gets nothing new and ends when it is idle [TUN-W13, TUN-P10]', async () => {
+    const server = await lab.server({ maker: pair.server, mode: 'http-connect' })
+    const port = server.place.agentPort
+    const old = await lab.agent({ maker: pair.agent, port })
+    await lab.ready(server)
+    const socket = await server.dial(echo.address)
+    await lab.agent({ maker: pair.agent, port })
+    await lab.ready(server, 2)
+    old.program.signal('SIGTERM')
+    const dialled = 'konnectivity_network_proxy_agent_open_endpoint_connections'
+    await eventually('new dials go to the other agent', async () => {
+      const opened = await Promise.all([1, 2, 3, 4, 5, 6].map(() => server.dial(echo.address)))
+      const atOld = (await old.metrics()).get(dialled)
+      for (const each of opened) each.destroy()
+      return atOld === 1
+    })
+    expect(await exchange(socket, 'still open')).toBe('still open')
+    expect(old.program.isGone).toBe(false)
+    socket.destroy()
+    expect(await old.program.gone).toBe(0)
+    expect(await echoes(server)).toBe(true)
+  })
+})

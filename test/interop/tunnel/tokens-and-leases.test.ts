@@ -1,0 +1,138 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { freePorts } from '../../../bench/tunnel/pairs-ports.ts'
+import { eventually } from '../../support/eventually.ts'
+import { type Kubectl, kubectlAt } from '../../support/kubectl.ts'
+import { findPeer, pathOrReason } from '../../support/peers.ts'
+import { TcpBalancer } from '../../support/tcp-balancer.ts'
+import { echoTarget } from '../../support/tcp-target.ts'
+import { exchange } from '../../support/tunnel-front.ts'
+import {
+  type Maker,
+  type TunnelAgent,
+  TunnelLab,
+  type TunnelServer,
+} from '../../support/tunnel-lab.ts'
+import { pairs, tunnelPeersAreHere } from '../../support/tunnel-pairs.ts'
+
+const kubectlPath = pathOrReason(findPeer('kubectl-1.36'))
+const others = ['kube-apiserver-1.36', 'etcd-3.6']
+const isHere =
+  tunnelPeersAreHere &&
+  kubectlPath !== undefined &&
+  others.every((name) => pathOrReason(findPeer(name)) !== undefined)
+const runner = fileURLToPath(new URL('../../../interop/peers/run-kube-apiserver', import.meta.url))
+const audience = 'system:konnectivity-server'
+
+describe.skipIf(!isHere)('with a kube-apiserver that reviews tokens and keeps leases', () => {
+  let lab: TunnelLab
+  let kubeconfig: string
+  let kubectl: Kubectl
+
+  beforeAll(async () => {
+    lab = await TunnelLab.open()
+    const [port = 0, etcdPort = 0] = await freePorts(2)
+    const place = ['--dir', join(lab.directory, 'kube'), '--port', String(port)]
+    const program = lab.start(runner, [...place, '--etcd-port', String(etcdPort)])
+    kubeconfig = await program.said(/admin\.kubeconfig$/)
+    kubectl = kubectlAt(kubectlPath ?? '', kubeconfig, join(lab.directory, 'cache'))
+    for (const name of ['konnectivity-agent', 'somebody-else']) {
+      await kubectl(`create serviceaccount ${name} -n kube-system`)
+    }
+    stop = () => program.stop('SIGTERM', 20_000)
+  })
+  let stop: () => Promise<unknown> = async () => {}
+
+  afterAll(async () => {
+    await stop()
+    await lab.close()
+  })
+
+  const tokenFile = async (account: string, meantFor: string): Promise<string> => {
+    const path = lab.fresh('token')
+    const token = await kubectl(`create token ${account} -n kube-system --audience ${meantFor}`)
+    await writeFile(path, token.trim())
+    return path
+  }
+
+  const startServer = (maker: Maker): Promise<TunnelServer> =>
+    lab.server({
+      maker,
+      mode: 'http-connect',
+      without: ['cluster-ca-cert'],
+      flags: [
+        '--agent-namespace=kube-system',
+        '--agent-service-account=konnectivity-agent',
+        `--authentication-audience=${audience}`,
+        `--kubeconfig=${kubeconfig}`,
+      ],
+    })
+
+  const startAgent = (maker: Maker, server: TunnelServer, path: string): Promise<TunnelAgent> =>
+    lab.agent({
+      maker,
+      port: server.place.agentPort,
+      without: ['agent-cert', 'agent-key'],
+      flags: [`--service-account-token-path=${path}`],
+    })
+
+  test.each(pairs)('$name: the right account is let in [TUN-F12]', async (pair) => {
+    const server = await startServer(pair.server)
+    await startAgent(pair.agent, server, await tokenFile('konnectivity-agent', audience))
+    await lab.ready(server)
+    const echo = await echoTarget()
+    try {
+      const socket = await server.dial(echo.address)
+      expect(await exchange(socket, 'by token')).toBe('by token')
+      socket.destroy()
+    } finally {
+      await echo.close()
+    }
+  })
+
+  test.each(
+    pairs.flatMap((pair) => [
+      [`${pair.name}: another account`, pair, 'somebody-else', audience] as const,
+      [`${pair.name}: another audience`, pair, 'konnectivity-agent', 'somewhere-else'] as const,
+    ]),
+  )('%s is refused [TUN-F12]', async (_what, pair, account, meantFor) => {
+    const server = await startServer(pair.server)
+    const agent = await startAgent(pair.agent, server, await tokenFile(account, meantFor))
+    await eventually('the agent says that it was turned away', () =>
+      /cannot connect|not connected|refused|authenticat/i.test(agent.program.log),
+    )
+    const { healthPort } = server.place
+    expect((await fetch(`http://127.0.0.1:${healthPort}/readyz`)).status).toBe(500)
+  })
+
+  const leases = async (label: string): Promise<string[]> => {
+    const names = await kubectl(`get leases -n kube-system -l ${label} -o name`)
+    return names.split('\n').filter(Boolean)
+  }
+
+  test.each(pairs)(
+    '$name: the agent counts the servers by their leases [TUN-W16, TUN-W17]',
+    async (pair) => {
+      const label = `k8s-app=${pair.server}-${pair.agent}`
+      const flags = [`--kubeconfig=${kubeconfig}`]
+      const leased = [...flags, '--enable-lease-controller', `--lease-label=${label}`]
+      const counting = [...flags, '--count-server-leases', `--lease-label=${label}`]
+      const startLeased = () =>
+        lab.server({ maker: pair.server, mode: 'http-connect', flags: leased })
+      const servers = await Promise.all([startLeased(), startLeased()])
+      const balancer = await TcpBalancer.start(...servers.map(({ place }) => place.agentPort))
+      try {
+        const { port } = balancer
+        const agent = await lab.agent({ maker: pair.agent, port, flags: counting })
+        await lab.agentReady(agent, 2)
+        expect(await leases(label)).toHaveLength(2)
+        servers[0]?.program.signal('SIGTERM')
+        await eventually('one lease is gone', async () => (await leases(label)).length === 1)
+      } finally {
+        await balancer.close()
+      }
+    },
+  )
+})
