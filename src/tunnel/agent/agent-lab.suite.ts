@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setImmediate as immediate } from 'node:timers/promises'
 import { parseOptions } from '../../cli/options/index.ts'
 import { type Logger, silentLogger, systemClock } from '../../core/index.ts'
 import type { Channel } from '../link/index.ts'
@@ -129,8 +130,14 @@ export class AgentLab {
     return this.serve((socket) => socket.pipe(socket))
   }
 
+  /** Ends everything; throws when an agent that has stopped left something behind. */
   async close(): Promise<void> {
     for (const agent of this.#agents) await agent.stop(AbortSignal.abort())
+    const left = (): number =>
+      this.#agents.reduce((sum, agent) => sum + agent.activeConnections + agent.servers.length, 0)
+    const lastMoment = performance.now() + 2_000
+    while (left() > 0 && performance.now() < lastMoment) await immediate()
+    if (left() > 0) throw new Error(`${left()} connections or links were left behind`)
     for (const socket of this.#sockets) socket.destroy()
     for (const server of this.#servers) server.close()
     await rm(this.directory, { recursive: true, force: true })

@@ -136,9 +136,7 @@ export class NodeListener {
   async #carry(socket: Socket): Promise<void> {
     const leg = socketLeg(socket)
     const gone = new AbortController()
-    const cancel = (): void => gone.abort()
-    socket.once('close', cancel)
-    this.#stop.signal.addEventListener('abort', cancel, { once: true })
+    socket.once('close', () => gone.abort())
     try {
       const channel = await dialControlPlane(this.target.address, {
         ...this.#parts,
@@ -150,8 +148,6 @@ export class NodeListener {
     } catch (err) {
       if (!gone.signal.aborted) this.#tellFailure(err)
       socket.destroy()
-    } finally {
-      this.#stop.signal.removeEventListener('abort', cancel)
     }
   }
 

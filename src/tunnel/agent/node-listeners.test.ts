@@ -230,6 +230,17 @@ describe('a local connection', () => {
     await expect.poll(() => agent.activeConnections).toBe(0)
   })
 
+  test('is given up when the agent stops before there is an answer', async () => {
+    const { agent, links } = await start(argv, [{}])
+    const [port = 0] = await opened(agent)
+    const dial = asked(links[0]!)
+    const closed = once((await client(port)).resume(), 'close')
+    const { signal } = await dial
+    await agent.stop(AbortSignal.abort())
+    await closed
+    expect(signal.aborted).toBe(true)
+  })
+
   test('ends when its link is lost, and leaves nothing behind', async () => {
     const { agent, links } = await start(argv, [{}])
     const [port = 0] = await opened(agent)
