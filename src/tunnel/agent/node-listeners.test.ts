@@ -234,7 +234,7 @@ describe('a local connection', () => {
     const { agent, links } = await start(argv, [{}])
     const [port = 0] = await opened(agent)
     const dial = asked(links[0]!)
-    const closed = once((await client(port)).resume(), 'close')
+    const closed = once((await client(port)).resume(), 'end')
     const { signal } = await dial
     await agent.stop(AbortSignal.abort())
     await closed
