@@ -12,6 +12,10 @@ interface FailureAnswer {
 /** How long the rest of a body that nobody wants is read, so that the client sees the answer. */
 const lingerMs = 1_000
 
+/** Whether a request cannot be trusted to end where it seems to, and so nothing that follows it. */
+export const isMalformed = (error: unknown): boolean =>
+  error instanceof ApiError || (error instanceof Refusal && error.status === 400)
+
 /** Answers a request that failed before its answer began; cuts it otherwise. */
 export function answerFailure(
   request: IncomingMessage,
@@ -24,7 +28,11 @@ export function answerFailure(
     return
   }
   const { status, text, headers } = failureAnswer(error, log)
-  response.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(text) })
+  response.writeHead(status, {
+    ...headers,
+    'Content-Length': Buffer.byteLength(text),
+    ...(isMalformed(error) && { Connection: 'close' }),
+  })
   response.end(request.method === 'HEAD' ? undefined : text)
   if (request.complete) return
   request.resume()

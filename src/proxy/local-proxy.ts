@@ -11,7 +11,7 @@ import {
   systemErrorCode,
 } from '../core/index.ts'
 import { defaultServerLimits } from '../http/index.ts'
-import { answerFailure, answerUpgradeFailure } from './answer-failure.ts'
+import { answerFailure, answerUpgradeFailure, isMalformed } from './answer-failure.ts'
 import { ApiReader } from './api-reader.ts'
 import { forward } from './forward.ts'
 import { forwardUpgrade } from './forward-upgrade.ts'
@@ -60,6 +60,8 @@ export class LocalProxy implements Component {
   readonly #files: StaticFiles | undefined
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
+  /** Connections with a request that could be read in two ways: what follows on them is not read. */
+  readonly #condemned = new WeakSet<Socket>()
 
   constructor(options: LocalProxyOptions) {
     const { upstream, www, filter, clock } = options
@@ -132,8 +134,10 @@ export class LocalProxy implements Component {
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { upstream, log } = this.#options
+    if (this.#condemned.has(request.socket)) return
     try {
-      const plan = await planRequest(request, this.#planner)
+      const planned = planRequest(request, this.#planner)
+      const plan = planned instanceof Promise ? await planned : planned
       switch (plan.kind) {
         case 'forward':
           await forward(upstream, plan, request, response)
@@ -149,6 +153,8 @@ export class LocalProxy implements Component {
           break
       }
     } catch (error) {
+      // Before the next turn: a request in the same packet is already at the door.
+      if (isMalformed(error)) this.#condemned.add(request.socket)
       answerFailure(request, response, error, log)
     }
     log.debug(

@@ -44,8 +44,11 @@ interface Asked {
   readonly head: Head
 }
 
-/** Decides about a request from its head alone, in the order in which it is written here; throws a Refusal. */
-export async function planRequest(head: Head, planner: Planner): Promise<Plan> {
+/**
+ * Decides about a request from its head alone, in the order in which it is written here; throws a Refusal,
+ * at once wherever nobody has to be asked.
+ */
+export function planRequest(head: Head, planner: Planner): Plan | Promise<Plan> {
   refuseAmbiguousHeaders(head)
   const { method = 'GET', rawHeaders } = head
   const host = readHost(rawHeaders)

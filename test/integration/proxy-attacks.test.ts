@@ -250,6 +250,14 @@ describe('a request that can be read in two ways', () => {
     untouched()
   })
 
+  test('ends its connection: what follows it is not read', async () => {
+    const doubled = 'GET /a HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n'
+    const { status, body } = await proxy.raw(`${doubled}GET /b HTTP/1.1\r\nHost: localhost\r\n\r\n`)
+    expect(status).toBe(400)
+    expect(body).not.toContain('HTTP/1.1')
+    untouched()
+  })
+
   test('a path that is too long is refused', async () => {
     expect((await proxy.ask(`/${'a'.repeat(9_000)}`)).status).toBe(414)
   })
