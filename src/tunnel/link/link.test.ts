@@ -120,7 +120,8 @@ describe('slow readers', () => {
       const stopped = await Promise.all(
         Array.from(
           { length: 50 },
-          async () => new LegReader(await dialer.dial('bulk:1', dialOptions()), { isReading: false }),
+          async () =>
+            new LegReader(await dialer.dial('bulk:1', dialOptions()), { isReading: false }),
         ),
       )
       const reader = new LegReader(await dialer.dial('echo:1', dialOptions()))

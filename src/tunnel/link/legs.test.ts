@@ -1,0 +1,238 @@
+import { once } from 'node:events'
+import net, { type AddressInfo, type Socket } from 'node:net'
+import { afterEach, describe, expect, test } from 'vitest'
+import { duplexOf } from './duplex-of.ts'
+import { join } from './join.ts'
+import type { Leg, LegEvents } from './leg.ts'
+import { echo, LegReader } from './leg-reader.suite.ts'
+import { socketLeg } from './socket-leg.ts'
+
+const closers: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+})
+
+/** Two ends of a real TCP connection, both half-open. */
+async function sockets(): Promise<[Socket, Socket]> {
+  const server = net.createServer({ allowHalfOpen: true })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const near = net.connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+  const [[far]] = (await Promise.all([once(server, 'connection'), once(near, 'connect')])) as [
+    [Socket],
+    unknown,
+  ]
+  server.close()
+  for (const socket of [near, far]) {
+    socket.on('error', () => {})
+    closers.push(() => socket.destroy())
+  }
+  return [near, far]
+}
+
+/** A leg that a test plays by hand. */
+class HandLeg implements Leg {
+  events: LegEvents | undefined
+  written = ''
+  backlog = 0
+  consumedBytes = 0
+  isFinished = false
+  closedWith: { error?: Error } | undefined
+
+  start(events: LegEvents): void {
+    this.events = events
+  }
+
+  write(chunk: Buffer): void {
+    this.written += chunk.toString()
+    this.backlog += chunk.length
+  }
+
+  consumed(bytes: number): void {
+    this.consumedBytes += bytes
+  }
+
+  finish(): void {
+    this.isFinished = true
+  }
+
+  close(error?: Error): void {
+    this.closedWith ??= error ? { error } : {}
+  }
+}
+
+describe('a leg on a socket', () => {
+  test('reads, writes and carries the end of each direction', async () => {
+    const [near, far] = await sockets()
+    const reader = new LegReader(socketLeg(near))
+    echo(socketLeg(far))
+    reader.leg.write(Buffer.from('hel'))
+    reader.leg.write(Buffer.from('lo'))
+    reader.leg.finish()
+    await reader.closed()
+    expect(reader).toMatchObject({ text: 'hello', isFinished: true, error: undefined })
+  })
+
+  test('writes of one turn leave together', async () => {
+    const [near, far] = await sockets()
+    const leg = socketLeg(near)
+    const arrived = once(far, 'data')
+    for (let index = 0; index < 50; index++) leg.write(Buffer.from('0123456789'))
+    expect(String((await arrived)[0])).toHaveLength(500)
+  })
+
+  test('a socket that is not consumed is no longer read', async () => {
+    const [near, far] = await sockets()
+    const reader = new LegReader(socketLeg(near), { isReading: false })
+    far.write(Buffer.alloc(30_000_000))
+    await reader.until(({ bytes }) => bytes > 256 * 1024)
+    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
+    expect(reader.bytes).toBeLessThan(1_000_000)
+    expect(near.isPaused()).toBe(true)
+    reader.leg.consumed(reader.bytes)
+    expect(near.isPaused()).toBe(false)
+  })
+
+  test('a close without an error lets everything leave first', async () => {
+    const [near, far] = await sockets()
+    const reader = new LegReader(socketLeg(near))
+    reader.leg.write(Buffer.alloc(5_000_000))
+    reader.leg.close()
+    let bytes = 0
+    far.write('bytes that nobody will read')
+    far.on('data', (chunk) => {
+      bytes += chunk.length
+    })
+    await once(far, 'end')
+    far.end()
+    await reader.closed()
+    expect(bytes).toBe(5_000_000)
+    expect(reader.error).toBeUndefined()
+  })
+
+  test('a close with an error resets, so that a torn answer is not taken for a whole one', async () => {
+    const [near, far] = await sockets()
+    const reader = new LegReader(socketLeg(near))
+    const failed = once(far, 'error')
+    far.resume()
+    reader.leg.close(new Error('boom'))
+    await reader.closed()
+    expect((await failed)[0]).toMatchObject({ code: 'ECONNRESET' })
+  })
+
+  test('a socket that is gone already reports so', async () => {
+    const [near] = await sockets()
+    near.destroy()
+    await once(near, 'close')
+    const reader = new LegReader(socketLeg(near))
+    await reader.closed()
+    expect(reader.isClosed).toBe(true)
+  })
+})
+
+describe('a join', () => {
+  test('passes bytes and ends of direction on, and tells how much went through', async () => {
+    const [a, b] = [new HandLeg(), new HandLeg()]
+    const ended = join(a, b)
+    a.events?.data(Buffer.from('question'))
+    a.events?.finished()
+    expect(b).toMatchObject({ written: 'question', isFinished: true })
+    b.events?.data(Buffer.from('answer!'))
+    b.events?.finished()
+    expect(a).toMatchObject({ written: 'answer!', isFinished: true, closedWith: undefined })
+    a.events?.closed()
+    b.events?.closed()
+    expect(await ended).toEqual({ bytesFromA: 8, bytesFromB: 7, endedBy: 'both' })
+  })
+
+  test('stops consuming while the other leg is full, and goes on when it has drained', () => {
+    const [a, b] = [new HandLeg(), new HandLeg()]
+    void join(a, b, { highWaterBytes: 10 })
+    a.events?.data(Buffer.from('12345678'))
+    expect(a.consumedBytes).toBe(8)
+    a.events?.data(Buffer.from('12345678'))
+    expect(a.consumedBytes).toBe(8)
+    b.backlog = 0
+    b.events?.drained()
+    expect(a.consumedBytes).toBe(16)
+  })
+
+  test.each([undefined, new Error('reset')])(
+    'closes the other leg as the first was closed (%s)',
+    async (error) => {
+      const [a, b] = [new HandLeg(), new HandLeg()]
+      const ended = join(a, b)
+      b.events?.closed(error)
+      expect(a.closedWith).toEqual(error ? { error } : {})
+      a.events?.closed()
+      expect(await ended).toMatchObject({ endedBy: 'b', ...(error && { error }) })
+    },
+  )
+
+  test('holds back no more than its limits when a real reader stops', async () => {
+    const [source, left] = await sockets()
+    const [right, sink] = await sockets()
+    void join(socketLeg(left), socketLeg(right))
+    source.write(Buffer.alloc(60_000_000))
+    let before = -1
+    while (right.writableLength !== before || before === 0) {
+      before = right.writableLength
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+    expect(right.writableLength).toBeLessThan(1_500_000)
+    let bytes = 0
+    sink.on('data', (chunk) => {
+      bytes += chunk.length
+      if (bytes === 60_000_000) sink.emit('whole')
+    })
+    await once(sink, 'whole')
+    expect(bytes).toBe(60_000_000)
+  })
+})
+
+describe('a leg as a stream', () => {
+  test('is read and written as a socket', async () => {
+    const [near, far] = await sockets()
+    const stream = duplexOf(socketLeg(near))
+    far.pipe(far)
+    const sent = Buffer.alloc(3_000_000, 'xyz')
+    stream.end(sent)
+    const received: Buffer[] = []
+    for await (const chunk of stream) received.push(chunk as Buffer)
+    expect(Buffer.concat(received).equals(sent)).toBe(true)
+  })
+
+  test('a reader that waits holds the other side up', async () => {
+    const leg = new HandLeg()
+    const stream = duplexOf(leg)
+    leg.events?.data(Buffer.alloc(100_000))
+    leg.events?.data(Buffer.alloc(100_000))
+    expect(leg.consumedBytes).toBeLessThan(200_000)
+    for await (const chunk of stream) if (chunk && leg.consumedBytes === 200_000) break
+    expect(leg.consumedBytes).toBe(200_000)
+  })
+
+  test('what came before an orderly end can still be read', async () => {
+    const leg = new HandLeg()
+    const stream = duplexOf(leg)
+    leg.events?.data(Buffer.from('last words'))
+    leg.events?.finished()
+    leg.events?.closed()
+    const received: Buffer[] = []
+    for await (const chunk of stream) received.push(chunk as Buffer)
+    expect(Buffer.concat(received).toString()).toBe('last words')
+    expect(stream.destroyed).toBe(true)
+  })
+
+  test('an error of the leg is one of the stream, and destroying the stream closes the leg', async () => {
+    const [broken, given] = [new HandLeg(), new HandLeg()]
+    const failed = once(duplexOf(broken), 'error')
+    broken.events?.closed(new Error('cut'))
+    expect((await failed)[0]).toMatchObject({ message: 'cut' })
+    const stream = duplexOf(given)
+    stream.destroy()
+    await once(stream, 'close')
+    expect(given.closedWith).toEqual({})
+  })
+})
