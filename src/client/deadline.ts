@@ -21,10 +21,10 @@ export class Deadline {
     return this.#controller.signal
   }
 
-  /** Aborts with `error` after `ms`, in place of any earlier limit. */
-  limit(ms: number, error: Error): void {
+  /** Aborts after `ms` with the error that is made then, in place of any earlier limit. */
+  limit(ms: number, error: () => Error): void {
     clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => this.#controller.abort(error), ms)
+    this.#timer = setTimeout(() => this.#controller.abort(error()), ms)
   }
 
   release(): void {

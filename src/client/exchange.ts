@@ -76,7 +76,7 @@ export async function exchange(
 ): Promise<Answer> {
   const { transport, timeoutMs, maxAnswerBytes } = context
   const deadline = new Deadline(signal)
-  deadline.limit(timeoutMs, timedOut(transport, timeoutMs))
+  deadline.limit(timeoutMs, () => timedOut(transport, timeoutMs))
   try {
     const { status, headers, body } = await openAnswer(context, request, deadline.signal)
     const bytes = await readBody(context, body, maxAnswerBytes, deadline.signal)

@@ -107,7 +107,7 @@ afterEach(async () => {
   await lab.clear()
 })
 
-function following(server: LabServer, credentials: FakeSource, http: '1.1' | 'auto') {
+function following(server: LabServer, credentials: FakeSource, http: '1.1' | '2') {
   const transport = lab.transport(server, { credentials, http })
   const view = new RemoteClusterView(createKubeClient({ transport }))
   const seen: number[] = []
@@ -122,7 +122,7 @@ function following(server: LabServer, credentials: FakeSource, http: '1.1' | 'au
 
 const until = (what: () => boolean) => vi.waitUntil(what, { interval: 2, timeout: 10_000 })
 
-describe.each(['1.1', 'auto'] as const)('a follower over HTTP %s [CRED-T8]', (http) => {
+describe.each(['1.1', '2'] as const)('a follower over HTTP %s [CRED-T8]', (http) => {
   test('goes on through a rotation, a 401, a lost connection and a 410, and misses or doubles nothing', async () => {
     const api = new TinyApi()
     const server = await lab.serve(api.answer)
@@ -157,7 +157,7 @@ describe.each(['1.1', 'auto'] as const)('a follower over HTTP %s [CRED-T8]', (ht
   })
 })
 
-test.each(['1.1', 'auto'] as const)(
+test.each(['1.1', '2'] as const)(
   'a rotation under 100 open watches moves all to the new identity, over HTTP %s [CRED-I5]',
   async (http) => {
     const api = new TinyApi()

@@ -31,10 +31,10 @@ export async function* watchObjects(
   const path = collectionPath(kind, query.namespace)
   const request = { method: 'GET', path, query: watchParameters(query, seconds) }
   const deadline = new Deadline(signal)
-  deadline.limit(timeoutMs, timedOut(transport, timeoutMs))
+  deadline.limit(timeoutMs, () => timedOut(transport, timeoutMs))
   try {
     const { body } = await openAnswer(context, request, deadline.signal)
-    deadline.limit(seconds * 1000 + overtimeMs, silent(transport.server))
+    deadline.limit(seconds * 1000 + overtimeMs, () => silent(transport.server))
     for await (const line of readLines(body, maxAnswerBytes)) {
       const event = eventIn(line, kind, transport.server)
       if (signal.aborted) return

@@ -33,7 +33,7 @@ const post = (fields: { body?: Buffer; stream?: Readable | (() => Readable) }) =
   ...fields,
 })
 
-describe.each(['1.1', 'auto'] as const)('over HTTP %s', (http) => {
+describe.each(['1.1', '2'] as const)('over HTTP %s', (http) => {
   test('10,000 requests use one set of connections [CRED-T1, CRED-I4]', async () => {
     const server = await lab.serve((request, response) =>
       response.end(request.headers.authorization),
@@ -244,9 +244,22 @@ test('a hundred watches leave the bounded pool to ordinary requests', async () =
 
 test('a server that speaks only HTTP/1.1 is found out with one connection [CRED-T1]', async () => {
   const server = await lab.serve(whoAmI, { http1Only: true })
-  const transport = lab.transport(server)
+  const transport = lab.transport(server, { http: '2' })
   for (let i = 0; i < 5; i++) await ask(transport)
   expect(server.connections()).toBe(1)
+})
+
+test('unless told otherwise, watches share an HTTP/2 connection and requests go by HTTP/1.1 [CRED-T1]', async () => {
+  const server = await lab.serve((request, response) => {
+    response.write(JSON.stringify(request.httpVersion))
+    if (!request.url?.includes('watch')) response.end()
+  })
+  const transport = lab.transport(server)
+  const watches = Array.from({ length: 20 }, () => transport.send(get('/pods?watch=true')))
+  for (const { body } of await Promise.all(watches))
+    expect(String((await once(body, 'data'))[0])).toBe('"2.0"')
+  for (let i = 0; i < 5; i++) expect(await ask(transport)).toBe('1.1')
+  expect(server.connections()).toBe(2)
 })
 
 test.each([['t\nwo'], ['sp ace'], ['ümlaut'], ['']])(

@@ -2,6 +2,7 @@ import {
   type ClientHttp2Session,
   type ClientHttp2Stream,
   connect,
+  constants,
   type IncomingHttpHeaders,
   type IncomingHttpStatusHeader,
   type OutgoingHttpHeaders,
@@ -86,10 +87,9 @@ export class Http2Pool {
   #exchange(session: ClientHttp2Session, request: Http2Request): Promise<ClusterResponse> {
     const stream = session.request(request.headers as OutgoingHttpHeaders, {
       endStream: request.body === undefined,
-      signal: request.signal,
     })
     this.#count(session, stream)
-    return answerTo(stream, request.body)
+    return answerTo(stream, request)
   }
 
   /** Takes no more requests and ends each connection with its last answer. */
@@ -141,15 +141,27 @@ export class Http2Pool {
 
 function answerTo(
   stream: ClientHttp2Stream,
-  body: Buffer | Readable | undefined,
+  { body, signal }: Http2Request,
 ): Promise<ClusterResponse> {
   return new Promise((resolve, reject) => {
+    let answer: Http2Body | undefined
+    // Not by Node's option, which costs more than the rest of a request.
+    const abort = (): void => {
+      reject(signal.reason)
+      answer?.destroy(new ConnectionReset('aborted', signal.reason))
+      stream.close(constants.NGHTTP2_CANCEL)
+    }
+    signal.addEventListener('abort', abort, { once: true })
     stream.once('response', (headers: IncomingHttpHeaders & IncomingHttpStatusHeader) => {
       const { ':status': status = 0, ...rest } = headers
-      resolve({ status, headers: rest, body: new Http2Body(stream) })
+      answer = new Http2Body(stream)
+      resolve({ status, headers: rest, body: answer })
     })
     stream.on('error', reject) // stays: a cut after the answer's head is reported here as well
-    stream.once('close', () => reject(new ConnectionReset('the connection was closed')))
+    stream.once('close', () => {
+      signal.removeEventListener('abort', abort)
+      if (!answer) reject(new ConnectionReset('the connection was closed'))
+    })
     if (Buffer.isBuffer(body)) stream.end(body)
     else if (body) body.on('error', (error) => stream.destroy(error)).pipe(stream)
   })

@@ -6,6 +6,8 @@ import { sendOnce } from './send-once.ts'
 import type { TransportRequest, TransportResponse } from './transport-types.ts'
 
 const unauthorized = 401
+/** Longer than any refusal takes from its head to its end. */
+const restMs = 200
 
 /** Sends requests as whom the credentials say, and once more with a new credential when one is refused. */
 export async function sendIdentified(
@@ -21,7 +23,7 @@ export async function sendIdentified(
   if (response.status !== unauthorized || !credential) return response
   const next = await renewAfter(connections, request, { used: credential, response })
   if (!next || !isReplayable(request)) return response
-  discard(response.body)
+  await readOut(response.body)
   return sendAs(connections, request, connections.identityOf(next))
 }
 
@@ -70,6 +72,18 @@ export function refusalOf({
 
 const isReplayable = ({ stream }: TransportRequest): boolean =>
   stream === undefined || typeof stream === 'function'
+
+/** Waits a moment for the rest of a refusal, whose connection can then carry the replay. */
+function readOut(body: Readable): Promise<void> {
+  discard(body)
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, restMs)
+    body.once('close', () => {
+      clearTimeout(timer)
+      resolve()
+    })
+  })
+}
 
 /** Reads a body to its end so that its connection can serve again, unless it is a long one. */
 export function discard(body: Readable): void {

@@ -26,7 +26,7 @@ beforeAll(async () => {
 })
 afterEach(() => lab.clear())
 
-const protocols = ['1.1', 'auto'] as const
+const protocols = ['1.1', '2'] as const
 
 describe.each(protocols)('over HTTP %s', (http) => {
   test.each(['TLSv1.2', 'TLSv1.3'] as const)(

@@ -41,7 +41,7 @@ export async function sendOnce(attempt: Attempt): Promise<TransportResponse> {
     const { generation } = identity
     try {
       const headers = headersOf(connections, request, identity.credential)
-      const http2 = generation.tls && (await generation.http2(request.signal))
+      const http2 = prefersHttp2(connections, request) && (await generation.http2(request.signal))
       if (http2) return await sendHttp2(http2, { connections, request, headers })
       return await sendHttp1(generation, { connections, request, headers })
     } catch (error) {
@@ -53,6 +53,9 @@ export async function sendOnce(attempt: Attempt): Promise<TransportResponse> {
     }
   }
 }
+
+const prefersHttp2 = ({ options, route }: Connections, { path }: TransportRequest): boolean =>
+  route.http2 !== false && (options.http === '2' || isLongLived(path))
 
 function headersOf(
   { options }: Connections,
