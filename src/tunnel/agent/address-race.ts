@@ -72,12 +72,8 @@ class AddressRace {
       keepAliveInitialDelay: tcpKeepAliveMs,
     })
     this.#attempts.add(socket)
-    const failed = (cause: Error): void => this.#failed(socket, host, cause)
-    socket.once('error', failed)
-    socket.once('connect', () => {
-      socket.off('error', failed)
-      this.#won(socket)
-    })
+    socket.once('error', (cause) => this.#failed(socket, host, cause))
+    socket.once('connect', () => this.#won(socket))
     if (this.#waiting.length > 0) this.#timer = setTimeout(() => this.tryNext(), nextAttemptMs)
   }
 
@@ -87,7 +83,7 @@ class AddressRace {
   }
 
   #failed(socket: Socket, host: string, cause: Error): void {
-    this.#attempts.delete(socket)
+    if (!this.#attempts.delete(socket)) return
     const shown = isIPv6(host) ? `[${host}]:${this.#port}` : `${host}:${this.#port}`
     this.#firstFailure ??= connectFailure(shown, cause)
     if (this.#waiting.length > 0) this.tryNext()
@@ -96,6 +92,8 @@ class AddressRace {
 
   #won(socket: Socket): void {
     this.#attempts.delete(socket)
+    // It may be reset before whoever waits for it has had a turn: that must not go unheard.
+    socket.on('error', () => {})
     this.#end()
     this.#outcome.won(socket)
   }

@@ -19,8 +19,8 @@ export const runProgram: RunProgram = (program, args) =>
 export function interfaceCommands(address: string, device: string): (readonly string[])[] {
   const isV6 = isIPv6(address)
   const prefixed = `${address}/${isV6 ? 128 : 32}`
-  // Nobody else can have an address that never leaves the machine: no search for duplicates.
-  const flags = ['scope', 'host', ...(isV6 ? ['nodad'] : [])]
+  // The address is this machine's alone. For IPv6 the kernel decides on the scope; no search for duplicates.
+  const flags = isV6 ? ['nodad'] : ['scope', 'host']
   return [
     ['address', 'replace', prefixed, 'dev', device, ...flags],
     ['link', 'set', device, 'up'],

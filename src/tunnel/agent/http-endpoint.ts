@@ -16,6 +16,8 @@ export class HttpEndpoint {
       { headersTimeout: 10_000, requestTimeout: 30_000, maxHeaderSize: 16_384 },
       (request, response) => answer(paths, request, response),
     )
+    // One connection that could not be accepted is no reason to die.
+    this.#server.on('error', () => {})
   }
 
   /** Listens; an empty host stands for every address. Resolves with the port. */

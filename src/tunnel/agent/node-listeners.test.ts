@@ -1,5 +1,7 @@
+import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
+import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { silentLogger } from '../../core/index.ts'
 import { DialFailed } from '../link/index.ts'
@@ -320,6 +322,16 @@ describe('[TUN-R14] --create-interface', () => {
     await provideAddress('10.64.0.1', { isRoot: false, run: run(calls), log: lines.log })
     expect(calls).toEqual([])
     expect(lines.lines[0]?.message).toContain('waiting for somebody else to bring the address')
+  })
+
+  test.for(['10.64.0.1', 'fd00:64::1'])('ip takes the calls for %s', async (wanted, { skip }) => {
+    const inNetwork = (script: string): Promise<{ stdout: string }> =>
+      promisify(execFile)('unshare', ['--net', 'sh', '-ec', script])
+    const canTry = await inNetwork('ip link show lo').catch(() => undefined)
+    if (!canTry) skip('this user can make no network namespace')
+    const calls = interfaceCommands(wanted, 'lo').map((args) => `ip ${args.join(' ')}`)
+    const { stdout } = await inNetwork([...calls, ...calls, 'ip -o address show lo'].join('\n'))
+    expect(stdout).toContain(wanted.includes(':') ? `${wanted}/128` : `${wanted}/32 scope host`)
   })
 
   test('IPv6 addresses do not wait for the search for duplicates', () => {
