@@ -192,6 +192,8 @@ export class TransportLab {
       },
       answer as never,
     )
+    // Allowing HTTP/1.1 leaves this unset, and clients are then told that no connection is kept.
+    Object.assign(server, { keepAliveTimeout: 60_000 })
     if (onUpgrade) server.on('upgrade', onUpgrade)
     const made = await listening(server, port)
     this.#servers.push(made)
