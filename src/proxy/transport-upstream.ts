@@ -38,7 +38,9 @@ async function upgradeOn(
   }
 }
 
-function refusedAnswer({ status, message }: UpgradeRefused): UpgradeOutcome {
+function refusedAnswer({ status: told, message }: UpgradeRefused): UpgradeOutcome {
+  // A success is none for who wanted another protocol.
+  const status = told >= 400 ? told : 502
   const text = Buffer.from(`${STATUS_CODES[status] ?? 'Refused'}: ${message}\n`)
   return {
     kind: 'refused',

@@ -130,6 +130,18 @@ describe('a stream', () => {
     expect(held.writableFinished).toBe(false)
   })
 
+  test('whose client leaves before it has begun is not begun', async () => {
+    const asked = new Promise<IncomingMessage>((resolve) => {
+      lab.api.answers.set('/slow', (request) => resolve(request))
+    })
+    const request = httpRequest({ port: proxy.port, path: '/slow' }).end()
+    request.on('error', () => {})
+    const { socket } = await asked
+    request.destroy()
+    await once(socket, 'close')
+    expect(socket.destroyed).toBe(true)
+  })
+
   test('that breaks off at the server breaks off at the client', async () => {
     const opened = hold('/cut')
     const request = httpRequest({ port: proxy.port, path: '/cut' }).end()
