@@ -31,7 +31,10 @@ export interface AgentPortConfig extends TcpPlace {
   /** Client certificates must name this organization, as `system:nodes`; any under the CA will do without it. */
   readonly organization?: string
   readonly tokens?: AgentTokens
+  /** Silence after which an agent is asked whether it is there; 0 never asks. */
   readonly keepaliveMs: number
+  /** How long it may take to answer; 20 s as upstream. */
+  readonly keepaliveAnswerMs?: number
 }
 
 /** Where and how kube-apiserver connects. */

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { once, setMaxListeners } from 'node:events'
 import { stat, writeFile } from 'node:fs/promises'
 import { connect as connectHttp2 } from 'node:http2'
-import { connect, type Socket } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type Logger, silentLogger, systemClock } from '../../core/index.ts'
@@ -10,6 +10,7 @@ import { labAuthority, labClient } from '../../http/tls-lab.suite.ts'
 import { FakeClusterView } from '../../testing/fake-cluster-view.ts'
 import { duplexOf, type Link } from '../link/index.ts'
 import { linkPair } from '../link/link-pair.suite.ts'
+import { portOf } from './listening/listen.ts'
 import { openTunnelLab, type TunnelLab } from './tunnel-lab.suite.ts'
 import { createTunnelServer } from './tunnel-server.ts'
 
@@ -151,6 +152,69 @@ test('much goes both ways at once, whole and in order', async () => {
   expect(hash.digest('hex')).toBe(createHash('sha256').update(sent).digest('hex'))
 })
 
+describe('[TUN-P12] what was sent before a close arrives', () => {
+  const size = 4 * 1024 * 1024
+
+  /** A target that counts what it gets, to its end. */
+  async function countingTarget(): Promise<{ address: string; count: Promise<number> }> {
+    let done: (count: number) => void = () => {}
+    const count = new Promise<number>((resolve) => {
+      done = resolve
+    })
+    const address = await lab.target((socket) => {
+      let got = 0
+      socket.on('data', (chunk) => {
+        got += chunk.length
+      })
+      socket.on('end', () => {
+        socket.end()
+        done(got)
+      })
+    })
+    return { address, count }
+  }
+
+  test('at the target, from a CONNECT client that ends', async () => {
+    await lab.start({ mode: 'http-connect' })
+    await lab.agent()
+    const { address, count } = await countingTarget()
+    const client = await lab.connectClient(address)
+    await nextText(client)
+    client.end(Buffer.alloc(size))
+    expect(await count).toBe(size)
+  })
+
+  test('at the target, from a gRPC client that closes', async () => {
+    await lab.start()
+    await lab.agent()
+    const { address, count } = await countingTarget()
+    const link = await lab.frontEndLink()
+    duplexOf(await link.dial(address, dialOptions)).end(Buffer.alloc(size))
+    expect(await count).toBe(size)
+  })
+
+  test('at a CONNECT client, from a target that ends', async () => {
+    await lab.start({ mode: 'http-connect' })
+    await lab.agent()
+    const client = await lab.connectClient(
+      await lab.target((socket) => socket.resume().end(Buffer.alloc(size))),
+    )
+    let got = 0
+    for await (const chunk of client) got += (chunk as Buffer).length
+    expect(got).toBe(established.length + size)
+  })
+
+  test('at a gRPC client, from a target that ends', async () => {
+    await lab.start()
+    await lab.agent()
+    const address = await lab.target((socket) => socket.resume().end(Buffer.alloc(size)))
+    const stream = duplexOf(await (await lab.frontEndLink()).dial(address, dialOptions))
+    let got = 0
+    for await (const chunk of stream) got += (chunk as Buffer).length
+    expect(got).toBe(size)
+  })
+})
+
 describe('[TUN-U2] a dial that fails', () => {
   test('[TUN-W8] without an agent, over gRPC', async () => {
     await lab.start()
@@ -271,6 +335,33 @@ describe('agents come and go', () => {
     client.resume()
     await closed
     client.end()
+  })
+
+  test('[TUN-P8] an agent that vanishes without a word is unregistered', async () => {
+    const tls = {
+      certFile: lab.path('server.crt'),
+      keyFile: lab.path('server.key'),
+      clientCaFile: lab.path('ca.crt'),
+    }
+    const agents = { host: '127.0.0.1', port: 0, tls, keepaliveMs: 50, keepaliveAnswerMs: 50 }
+    await lab.start({ config: { agents } })
+    const relayed: Socket[] = []
+    const relay = createServer((near) => {
+      const far = connect(lab.server.ports.agents, '127.0.0.1')
+      relayed.push(near, far)
+      for (const socket of [near, far]) socket.on('error', () => {})
+      near.pipe(far).pipe(near)
+    }).listen(0, '127.0.0.1')
+    lab.closeLater(() => {
+      relay.close()
+      for (const socket of relayed) socket.destroy()
+    })
+    await once(relay, 'listening')
+    await lab.agent({}, { port: portOf(relay) })
+    expect(lab.server.load.agents).toBe(1)
+    for (const socket of relayed) socket.unpipe().pause()
+    await lab.until(() => lab.server.load.agents === 0)
+    expect(lab.server.isReady).toBe(false)
   })
 
   test('[TUN-U9, TUN-W13] an agent that drains serves on while it is the only one', async () => {
@@ -654,7 +745,6 @@ describe('what cannot be opened is explained', () => {
     await lab.start()
     const { path, replace } = { path: lab.socketPath, replace: true }
     await lab.server.stop(signal)
-    const { createServer } = await import('node:net')
     const stale = createServer().listen(path)
     await once(stale, 'listening')
     lab.closeLater(() => stale.close())

@@ -46,7 +46,7 @@ export class AgentPort {
       // Offered only if it is served: an agent opens its listeners on this word.
       capabilities: allCapabilities.filter((name) => name !== 'rdial' || config.nodeTraffic.isOn),
       log,
-      ...keepaliveOf(config.agents.keepaliveMs),
+      ...keepaliveOf(config.agents.keepaliveMs, config.agents.keepaliveAnswerMs),
       packets,
       authenticate: (request) => this.#authenticate(request),
       onLink: (link) => hub.attachAgent(link),

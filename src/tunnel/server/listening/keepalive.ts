@@ -1,9 +1,12 @@
 import { longestTimerMs } from '../../../core/index.ts'
 import type { Keepalive } from '../../grpc/index.ts'
 
-const answerMs = 20_000
+const defaultAnswerMs = 20_000
 
 /** The keepalive of a flag; 0 is as good as never. */
-export const keepaliveOf = (timeMs: number): { readonly keepalive: Keepalive } => ({
-  keepalive: { timeMs: timeMs === 0 ? longestTimerMs : timeMs, timeoutMs: answerMs },
+export const keepaliveOf = (
+  timeMs: number,
+  timeoutMs = defaultAnswerMs,
+): { readonly keepalive: Keepalive } => ({
+  keepalive: { timeMs: timeMs === 0 ? longestTimerMs : timeMs, timeoutMs },
 })

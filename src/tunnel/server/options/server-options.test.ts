@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { parseOptions } from '../../../cli/options/index.ts'
+import { keepaliveOf } from '../listening/keepalive.ts'
 import { configOfOptions } from '../server-config.ts'
 import { problemsOfTunnelServerOptions } from './options-problems.ts'
 import { tunnelServerOptions } from './server-options.ts'
@@ -216,6 +217,24 @@ describe('options become a configuration', () => {
     [['--feature-gates=NodeToMasterTraffic=true,NodeToMasterTraffic=false'], false],
   ])('[TUN-R21] with %j traffic from nodes is on: %s', async (argv, isOn) => {
     expect(configOfOptions(await valuesOf(argv)).nodeTraffic.isOn).toBe(isOn)
+  })
+
+  test('[TUN-P11] sizes in packets are taken and change nothing', async () => {
+    const configOf = async (size: number) =>
+      configOfOptions(
+        await valuesOf([
+          '--server-id=x',
+          `--xfr-channel-size=${size}`,
+          `--frontend-write-channel-size=${size}`,
+        ]),
+      )
+    expect(await configOf(1)).toEqual(await configOf(100_000))
+  })
+
+  test('[TUN-P8] an agent that has vanished is found within a minute by default', async () => {
+    const { agents } = configOfOptions(await valuesOf([]))
+    const { timeMs, timeoutMs } = keepaliveOf(agents?.keepaliveMs ?? 0).keepalive
+    expect(timeMs + timeoutMs).toBeLessThanOrEqual(60_000)
   })
 
   test('[TUN-F14] suites by their Go names limit TLS 1.2 only, and 1.2 is the least', () => {
