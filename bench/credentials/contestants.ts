@@ -1,5 +1,7 @@
 import { readFile } from 'node:fs/promises'
+import type { CoreV1Api } from '@kubernetes/client-node'
 import { createKubeClient } from '../../src/client/index.ts'
+import { connectKubeConfig } from '../../src/credentials/adapters/index.ts'
 import { connectContext, nodePluginHost } from '../../src/credentials/index.ts'
 import { Connections, createFetch, createTransport } from '../../src/credentials/transport/index.ts'
 import { parseKubeconfig, resolveContext } from '../../src/kubeconfig/index.ts'
@@ -44,11 +46,20 @@ async function official(path: string): Promise<Get> {
   const { CoreV1Api, KubeConfig } = await import('@kubernetes/client-node')
   const config = new KubeConfig()
   config.loadFromString(await readFile(path, 'utf8'))
-  const api = config.makeApiClient(CoreV1Api)
-  return async () => {
-    const found = await api.readNamespacedConfigMap({ namespace: 'default', name: 'a' })
-    if (found.metadata?.name !== 'a') throw new Error('a wrong answer')
-  }
+  return reader(config.makeApiClient(CoreV1Api))
+}
+
+const reader = (api: CoreV1Api) => async (): Promise<void> => {
+  const found = await api.readNamespacedConfigMap({ namespace: 'default', name: 'a' })
+  if (found.metadata?.name !== 'a') throw new Error('a wrong answer')
+}
+
+async function officialOnOurs(path: string): Promise<Get> {
+  const clientNode = await import('@kubernetes/client-node')
+  const config = new clientNode.KubeConfig()
+  config.loadFromString(await readFile(path, 'utf8'))
+  connectKubeConfig(clientNode, config, await connections(path, 'auto'))
+  return reader(config.makeApiClient(clientNode.CoreV1Api))
 }
 
 /** All who are measured, by name. */
@@ -57,4 +68,5 @@ export const contestants: Readonly<Record<string, (path: string) => Promise<Get>
   'client, HTTP/2': (path) => ours(path, '2'),
   createFetch: oursByFetch,
   '@kubernetes/client-node': official,
+  'the same on our connections': officialOnOurs,
 }

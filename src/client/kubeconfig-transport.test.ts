@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -71,6 +71,36 @@ describe('a context of a kubeconfig', () => {
     expect(await answerTo({ cluster: lab1, user })).toBe('Bearer from-file jane')
     const basic = { username: 'me', password: new Secret('p') }
     expect(await answerTo({ cluster: lab1, user: basic })).toBe('Basic bWU6cA== undefined')
+  })
+
+  test('runs its plugin once for a hundred cold requests at once [CRED-I4]', async () => {
+    const server = await lab.serve(tellHeaders)
+    const runs = await writeIn('runs', '')
+    const plugin = await writeIn(
+      'counted.mjs',
+      `import { appendFileSync } from 'node:fs'
+       appendFileSync(${JSON.stringify(runs)}, 'x')
+       const apiVersion = 'client.authentication.k8s.io/v1'
+       const status = { token: 'from-plugin' }
+       console.log(JSON.stringify({ apiVersion, kind: 'ExecCredential', status }))`,
+    )
+    const exec = {
+      apiVersion: 'client.authentication.k8s.io/v1',
+      command: process.execPath,
+      args: [plugin],
+      interactiveMode: 'Never',
+    }
+    const cluster = { server: server.url, certificateAuthorityData: lab.caPem }
+    const transport = await transportFromKubeconfig({ cluster, user: { exec } })
+    lab.own(transport)
+    const request = { method: 'GET', path: '/', headers: {}, signal }
+    const answers = await Promise.all(
+      Array.from({ length: 100 }, async () =>
+        (await (await transport.send(request)).body.toArray()).join(''),
+      ),
+    )
+    expect(new Set(answers)).toEqual(new Set(['Bearer from-plugin undefined']))
+    expect(await readFile(runs, 'utf8')).toBe('x')
   })
 
   test('with a provider that is no more is refused with the way out', async () => {

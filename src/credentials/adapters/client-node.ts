@@ -24,7 +24,7 @@ export interface ClientNodeModule {
 }
 
 /** A request as its generated code makes it. */
-export interface ClientNodeRequest {
+interface ClientNodeRequest {
   getUrl(): string
   getHttpMethod(): string
   getHeaders(): Record<string, string>

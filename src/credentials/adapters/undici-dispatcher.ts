@@ -18,7 +18,7 @@ export interface UndiciDispatcher {
 }
 
 /** What is used of the options of a dispatch. */
-export interface UndiciRequest {
+interface UndiciRequest {
   readonly origin?: string | URL
   readonly path: string
   readonly method: string

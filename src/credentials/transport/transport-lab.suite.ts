@@ -253,8 +253,7 @@ async function listening(server: Http2SecureServer, port: number): Promise<LabSe
   }
 }
 
-/** A CA of its own. */
-export async function authority(): Promise<CertificateAuthority> {
+async function authority(): Promise<CertificateAuthority> {
   const key = await generateEcKey()
   const order = { commonName: 'ca', key, now: Date.now(), lifetimeMs: hourMs }
   const { certificate, certPem } = await issueAuthorityCertificate(order)
