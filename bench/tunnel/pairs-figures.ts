@@ -1,7 +1,7 @@
 import { median } from '../api/figure.ts'
 import { shown } from '../api/table.ts'
 import { type Name, names, titles } from './pairs-contestants.ts'
-import type { Metric, Scenario } from './pairs-scenarios.ts'
+import { besideStopped, type Metric, type Scenario } from './pairs-scenarios.ts'
 
 /** One line of the table. */
 export interface Figure {
@@ -68,10 +68,25 @@ export function renderTable(figures: readonly Figure[], form: 'terminal' | 'mark
   return [first, rule, ...rest].map((row) => `| ${row.join(' | ')} |`).join('\n')
 }
 
-/** Whether bulk beside it costs the echo's p99 at most twice as much, the one aim that is about ours alone. */
-export function bulkPenalty(figures: readonly Figure[]): number | undefined {
-  const p99 = (name: string): number | undefined =>
-    figures.find((figure) => figure.name === name)?.values.ours
-  const [idle, busy] = [p99('echo of 1 KB, idle: p99'), p99('echo of 1 KB beside a download: p99')]
-  return idle && busy ? busy / idle : undefined
+/** What is asked of ours without looking at anybody else. */
+export function ownAims(figures: readonly Figure[]): string[] {
+  const ours = (start: string): number | undefined =>
+    figures.find(({ name }) => name === start)?.values.ours
+  const lines: string[] = []
+  const [idle, busy] = [
+    ours('echo of 1 KB, idle: p99'),
+    ours('echo of 1 KB beside a download: p99'),
+  ]
+  if (idle && busy) {
+    lines.push(
+      `Ours: a download beside it makes the echo's p99 ${shown(busy / idle)} times as long (aim: at most 2).`,
+    )
+  }
+  const [all, less] = [ours('download, 50 connections'), ours(besideStopped)]
+  if (all && less) {
+    lines.push(
+      `Ours: one stopped reader leaves 50 others ${shown((100 * less) / all)} % of their speed (aim: 90).`,
+    )
+  }
+  return lines
 }

@@ -44,6 +44,8 @@ export interface Scenario {
   readonly group: Group
   readonly flags: readonly string[]
   readonly metrics: readonly Metric[]
+  /** Some cannot do it at all: after so long that is what the table says. */
+  readonly giveUpMs?: number
 }
 
 /** What `--only` chooses from. */
@@ -68,6 +70,9 @@ const echoMetrics = (aim?: number): readonly Metric[] => [
   { label: 'p99', unit: 'us', better: 'less', of: ({ p99Us }) => p99Us },
 ]
 
+/** The same as the download before it, if a stopped reader costs nobody else anything. */
+export const besideStopped = 'download, 50 connections beside one that nobody reads'
+
 /** All scenarios; memory comes last, when everything else has been through the processes. */
 export function scenariosOf({ bytes, echoes, dials }: Scale): Scenario[] {
   const bulk = (mode: 'upload' | 'download', connections: number): Scenario => ({
@@ -82,6 +87,13 @@ export function scenariosOf({ bytes, echoes, dials }: Scale): Scenario[] {
     bulk('download', 1),
     bulk('upload', 50),
     bulk('download', 50),
+    {
+      ...bulk('download', 50),
+      name: besideStopped,
+      flags: [...bulk('download', 50).flags, '--stopped', '1'],
+      metrics: [{ label: '', unit: 'MB/s', better: 'more', of: ({ mbPerSecond }) => mbPerSecond }],
+      giveUpMs: 30_000,
+    },
     { name: 'echo of 1 KB, idle', group: 'echo', flags: echo, metrics: echoMetrics(1 / 0.7) },
     {
       name: 'echo of 1 KB beside a download',

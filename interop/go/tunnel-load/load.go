@@ -29,6 +29,7 @@ type options struct {
 	size        int
 	bulk        int
 	bulkMode    string
+	stopped     int
 	hashed      bool
 	firstByte   bool
 	cancelAfter time.Duration
@@ -50,6 +51,7 @@ func parseLoad(mode string, args []string) (*options, error) {
 	set.IntVar(&o.size, "size", 1024, "echo: bytes of a round trip")
 	set.IntVar(&o.bulk, "bulk", 0, "echo: connections beside it that move bytes all the time")
 	set.StringVar(&o.bulkMode, "bulk-mode", "download", "what these do: upload or download")
+	set.IntVar(&o.stopped, "stopped", 0, "upload, download: connections beside it that are sent bytes which nobody reads")
 	set.BoolVar(&o.hashed, "hash", false, "upload, download: compare SHA-256 of both ends")
 	set.BoolVar(&o.firstByte, "first-byte", false, "dials: each goes on until a byte came back from the target")
 	set.DurationVar(&o.cancelAfter, "cancel-after", 50*time.Millisecond, "cancel: when a dial is given up")
@@ -183,7 +185,27 @@ func move(connection net.Conn, mode string, length int64, hashed bool) error {
 	return nil
 }
 
+// stopReading opens connections whose target sends for ever, and reads none of it.
+func stopReading(ctx context.Context, o *options) error {
+	connections, err := connect(ctx, o, o.stopped)
+	if err != nil {
+		return err
+	}
+	for _, connection := range connections {
+		if err := begin(connection, opSource, 1<<50); err != nil {
+			return err
+		}
+	}
+	if o.stopped > 0 {
+		time.Sleep(time.Second) // until every buffer on the way is full
+	}
+	return nil
+}
+
 func prepareBulk(ctx context.Context, o *options, counted *tally) (func() error, error) {
+	if err := stopReading(ctx, o); err != nil {
+		return nil, err
+	}
 	connections, err := connect(ctx, o, o.connections)
 	if err != nil {
 		return nil, err
