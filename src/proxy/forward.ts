@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { pipeline } from 'node:stream'
+import type { Readable } from 'node:stream'
 import { type AnswerHome, answerHeaders } from './answer-headers.ts'
 import type { HostName } from './host-header.ts'
 import { requestHeaders } from './request-headers.ts'
@@ -38,8 +38,20 @@ export async function forward(
   response.writeHead(answer.status, answerHeaders(answer.headers, plan.home))
   // A watch may be silent for long; its client must know at once that it is open.
   response.flushHeaders()
-  // A body that breaks off breaks off at the client too: `pipeline` destroys both ends.
-  await new Promise<void>((resolve) => pipeline(answer.body, response, () => resolve()))
+  await copy(answer.body, response)
+}
+
+/** Ends when the client has all of it or is gone. `pipeline` would make and abort a signal for every answer. */
+function copy(body: Readable, response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    response.once('close', resolve)
+    body.on('error', () => response.destroy())
+    // What breaks off breaks off at the client too.
+    body.once('close', () => {
+      if (!body.readableEnded) response.destroy()
+    })
+    body.pipe(response)
+  })
 }
 
 const hasBody = ({ headers }: IncomingMessage): boolean =>

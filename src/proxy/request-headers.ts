@@ -31,7 +31,7 @@ const foreignIdentity: readonly string[] = [
 const isKubernetesIdentity = identityHeaderTest()
 
 /** Whether a header claims an identity to somebody behind us, in any spelling. */
-export function isIdentityHeader(name: string): boolean {
+function isIdentityHeader(name: string): boolean {
   if (isKubernetesIdentity(name)) return true
   const folded = foldHeaderName(name)
   return (
