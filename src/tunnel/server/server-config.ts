@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { LinkLimits } from '../link/index.ts'
 import type { TcpPlace, UnixPlace } from './listening/listen.ts'
 import {
   minTlsVersion,
@@ -63,6 +64,8 @@ export interface TunnelServerConfig {
   readonly tlsMinVersion: 'TLSv1.2' | 'TLSv1.3'
   /** OpenSSL's list. */
   readonly ciphers?: string
+  /** How much may wait in memory; the link's own defaults without it. */
+  readonly limits?: Partial<LinkLimits>
   /** At the end, how long open connections may go on. */
   readonly drainMs: number
 }
@@ -94,6 +97,10 @@ export function configOfOptions(options: TunnelServerOptions): TunnelServerConfi
     },
     tlsMinVersion: minTlsVersion(options.tlsMinVersion),
     ...(ciphers !== undefined && { ciphers }),
+    limits: {
+      channelUnreadBytes: options.maxConnectionBuffer,
+      linkUnreadBytes: options.maxAgentBuffer,
+    },
     drainMs: options.gracefulShutdownTimeout,
   }
 }

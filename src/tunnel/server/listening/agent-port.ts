@@ -47,6 +47,7 @@ export class AgentPort {
       capabilities: allCapabilities.filter((name) => name !== 'rdial' || config.nodeTraffic.isOn),
       log,
       ...keepaliveOf(config.agents.keepaliveMs, config.agents.keepaliveAnswerMs),
+      ...(config.limits && { limits: config.limits }),
       packets,
       authenticate: (request) => this.#authenticate(request),
       onLink: (link) => hub.attachAgent(link),

@@ -104,6 +104,7 @@ function grpcProtocol({ config, hub, metrics, log }: FrontEndPortParts): Protoco
     capabilities: [],
     log,
     ...keepaliveOf(config.frontEnd.keepaliveMs),
+    ...(config.limits && { limits: config.limits }),
     packets: metrics.tally('client'),
     // Who may connect is decided by the socket's mode or by the handshake.
     authenticate: async () => ({ metadata: {} }),

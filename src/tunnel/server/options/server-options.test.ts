@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { parseOptions } from '../../../cli/options/index.ts'
+import { defaultLinkLimits } from '../../link/index.ts'
 import { keepaliveOf } from '../listening/keepalive.ts'
 import { configOfOptions } from '../server-config.ts'
 import { problemsOfTunnelServerOptions } from './options-problems.ts'
@@ -217,6 +218,15 @@ describe('options become a configuration', () => {
     [['--feature-gates=NodeToMasterTraffic=true,NodeToMasterTraffic=false'], false],
   ])('[TUN-R21] with %j traffic from nodes is on: %s', async (argv, isOn) => {
     expect(configOfOptions(await valuesOf(argv)).nodeTraffic.isOn).toBe(isOn)
+  })
+
+  test('[TUN-P11] what may wait is bounded in bytes', async () => {
+    const argv = ['--max-connection-buffer=1Mi', '--max-agent-buffer=32Mi']
+    expect(configOfOptions(await valuesOf(argv)).limits).toEqual({
+      channelUnreadBytes: 2 ** 20,
+      linkUnreadBytes: 2 ** 25,
+    })
+    expect(defaultLinkLimits).toMatchObject(configOfOptions(await valuesOf([])).limits ?? {})
   })
 
   test('[TUN-P11] sizes in packets are taken and change nothing', async () => {

@@ -200,6 +200,22 @@ export const tunnelServerOptions = defineOptions({
     0,
     'at the end, how long open connections may go on; 0 cuts them',
   ),
+  'max-connection-buffer': {
+    type: 'bytes',
+    min: 64 * 1024,
+    max: 2 ** 30,
+    default: 16 * 2 ** 20,
+    group: running,
+    describe: 'bytes that may wait for a client which does not read; beyond, its connection is cut',
+  },
+  'max-agent-buffer': {
+    type: 'bytes',
+    min: 1024 * 1024,
+    max: 2 ** 36,
+    default: 256 * 2 ** 20,
+    group: running,
+    describe: 'such bytes over all connections of an agent; beyond, the largest is cut',
+  },
   'xfr-channel-size': {
     type: 'integer',
     min: 1,
