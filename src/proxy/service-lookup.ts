@@ -8,7 +8,8 @@ const maxEntries = 1_000
 
 interface Entry {
   readonly until: number
-  readonly found: Promise<ServiceId>
+  /** Resolves with nothing if there is no such service, or the user may not read it. */
+  readonly found: Promise<ServiceId | undefined>
 }
 
 /** Finds the port that the address of a service without one means. */
@@ -28,21 +29,27 @@ export class ServiceLookup {
     const key = `${service.namespace}/${service.name}`
     const now = this.#clock.monotonic()
     const known = this.#entries.get(key)
-    if (known && known.until > now) return known.found
+    if (known && known.until > now) return (await known.found) ?? service
     if (this.#entries.size >= maxEntries) this.#entries.clear()
     // One question for all who wait; it must not end with the request that happened to be first.
     const found = this.#ask(service)
     this.#entries.set(key, { until: now + lifetimeMs, found })
-    found.catch(() => this.#entries.delete(key))
-    return found
+    try {
+      const completed = await found
+      if (completed) return completed
+    } catch (error) {
+      this.#entries.delete(key)
+      throw error
+    }
+    // It may be there in a moment.
+    this.#entries.delete(key)
+    return service
   }
 
-  async #ask(service: ServiceId): Promise<ServiceId> {
-    const { namespace, name } = service
+  async #ask({ namespace, name }: ServiceId): Promise<ServiceId | undefined> {
     const path = `/api/v1/namespaces/${namespace}/services/${name}`
     const object = await this.#api.get(path, AbortSignal.timeout(10_000))
     const port = defaultPort(readPorts(object))
-    if (!port) return service
-    return withPort({ namespace, name }, port)
+    return port && withPort({ namespace, name }, port)
   }
 }

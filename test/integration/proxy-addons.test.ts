@@ -141,6 +141,16 @@ describe("[CRED-P8] an add-on's own address", () => {
     expect(lookups.map(({ url }) => url)).toEqual(['/api/v1/namespaces/apps/services/shop'])
   })
 
+  test('finds a service that has come into being since', async () => {
+    const late = ['Host: late.apps.localhost']
+    await proxy.ask('/', late)
+    expect(lab.api.last.url).toBe(`${prefixOf('apps', 'late')}/`)
+    const services = [service('apps', 'late', [{ name: 'web', port: 80 }])]
+    lab.api.cluster = { ...cluster, services }
+    await proxy.ask('/', late)
+    expect(lab.api.last.url).toBe(`${prefixOf('apps', 'late:web')}/`)
+  })
+
   test('that is none says how one looks', async () => {
     const answer = await proxy.ask('/', ['Host: dash.localhost'])
     expect(answer.status).toBe(404)
