@@ -198,13 +198,13 @@ class ComposedTunnelServer implements TunnelServer {
     const { drainMs } = this.#parts.config
     this.#isStopping = true
     await this.#lease?.stop(deadline)
-    await this.#frontEnd?.stopAccepting()
-    await this.#agentPort?.stopAccepting()
+    this.#frontEnd?.stopAccepting()
+    this.#agentPort?.stopAccepting()
     if (drainMs > 0) {
       const ended = AbortSignal.any([deadline, AbortSignal.timeout(drainMs)])
       await Promise.race([this.#hub.drain(), aborted(ended)])
     }
-    await this.#frontEnd?.close()
+    this.#frontEnd?.close()
     await this.#hub.close()
     this.#agentPort?.close()
     await Promise.all([this.#health?.close(), this.#admin?.close()])

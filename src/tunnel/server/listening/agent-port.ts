@@ -81,16 +81,15 @@ export class AgentPort {
   }
 
   /** Accepts no more agents; those that are connected stay. */
-  async stopAccepting(): Promise<void> {
+  stopAccepting(): void {
     this.#tls?.close()
     // Not awaited: it resolves when the last connection has gone.
     if (this.#server) void stopListening(this.#server)
   }
 
   close(): void {
-    this.#tls?.close()
+    this.stopAccepting()
     this.#service.close()
-    if (this.#server) void stopListening(this.#server)
   }
 
   async #authenticate({ metadata, socket, signal }: LinkRequest) {

@@ -1,4 +1,3 @@
-import { unlink } from 'node:fs/promises'
 import type { Server } from 'node:net'
 import type { TlsOptions } from 'node:tls'
 import type { Clock, Logger } from '../../../core/index.ts'
@@ -61,20 +60,17 @@ export class FrontEndPort {
   }
 
   /** Accepts no more clients; those that are connected stay. */
-  async stopAccepting(): Promise<void> {
+  stopAccepting(): void {
     this.#tls?.close()
     const server = this.#server
     if (!server) return
     this.#server = undefined
-    const { place } = this.#parts.config.frontEnd
-    const wasListening = server.listening
-    // Not awaited: it resolves when the last connection has gone.
+    // Takes the unix socket away at once; not awaited, since it resolves when the last connection has gone.
     void stopListening(server)
-    if ('path' in place && wasListening) await unlink(place.path).catch(() => {})
   }
 
-  async close(): Promise<void> {
-    await this.stopAccepting()
+  close(): void {
+    this.stopAccepting()
     this.#protocol.close()
   }
 
