@@ -25,6 +25,30 @@ export interface TokenAuthenticator {
 export interface BearerTokens extends Authenticator, TokenAuthenticator {}
 
 /**
+ * Lets tokens that say nothing about audiences stand for those of the API server, and for no others:
+ * one that everybody could be shown would make everybody its user.
+ */
+export function forApiAudiences(
+  inner: TokenAuthenticator,
+  apiAudiences: () => readonly string[],
+): TokenAuthenticator {
+  return {
+    name: inner.name,
+    authenticateToken: (token, signal, audiences) => {
+      if (audiences === undefined) return inner.authenticateToken(token, signal)
+      const implied = apiAudiences()
+      const common =
+        audiences.length === 0 ? implied : audiences.filter((each) => implied.includes(each))
+      if (audiences.length > 0 && common.length === 0) return undefined
+      const complete = (found: Authentication | undefined) =>
+        found && { ...found, audiences: common }
+      const found = inner.authenticateToken(token, signal)
+      return found instanceof Promise ? found.then(complete) : complete(found)
+    },
+  }
+}
+
+/**
  * Reads the bearer token of a request and asks for it in order. A request that shows anything in
  * `Authorization` that nobody accepts is 401.
  */

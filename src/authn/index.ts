@@ -3,6 +3,7 @@ export {
   type BearerTokens,
   bearerToken,
   bearerTokens,
+  forApiAudiences,
   type TokenAuthenticator,
 } from './bearer-token.ts'
 export { firstOf, withBaseGroup } from './chain.ts'

@@ -30,7 +30,9 @@ const uniform: ReadonlyMap<string, readonly string[]> = new Map(
 type Rule = (
   node: string,
   wanted: ResourceAttributes & { readonly verb: string },
-) => Decision | 'pod'
+) => Decision | 'pod' | 'account'
+
+type PodView = Pick<ClusterView, 'get' | 'list'>
 
 /** What a node may do depending on its name. Own objects on writes are left to `nodeAdmission`. */
 const byName: ReadonlyMap<string, Rule> = new Map(
@@ -59,22 +61,28 @@ const byName: ReadonlyMap<string, Rule> = new Map(
       if (wanted.name !== '') return 'pod'
       return no('can only list/watch pods with spec.nodeName field selector')
     },
+    'serviceaccounts/token': (_node, { verb, name }) => {
+      if (verb !== 'create') return no('can only create tokens for service accounts')
+      return name === '' ? no('can only create tokens for individual service accounts') : 'account'
+    },
   }),
 )
 
 /**
  * Gives a node identity (group `system:nodes`, user `system:node:NAME`) what Kubernetes' node
  * authorizer gives for our kinds, without what only a kubelet needs: a node here reads no Secret,
- * ConfigMap or ServiceAccount and writes no Pod or Event. `nodeAdmission` must stand behind it.
+ * ConfigMap or ServiceAccount and writes no Pod or Event. It may ask for tokens of the service accounts
+ * whose Pods it runs. `nodeAdmission` must stand behind it.
  */
-export function nodeAuthorizer(view: Pick<ClusterView, 'get'>): Authorizer {
+export function nodeAuthorizer(view: PodView): Authorizer {
   return {
     authorize: (attributes, signal) => {
       const node = nodeNameOf(attributes.user)
       if (node === undefined || !attributes.resource) return no()
       if (node === '') return no(`unknown node for user ${goQuote(attributes.user.username)}`)
       const decision = decide(node, attributes.verb, attributes.resource)
-      return decision === 'pod' ? readOwnPod(view, node, attributes, signal) : decision
+      if (decision === 'pod') return readOwnPod(view, node, attributes, signal)
+      return decision === 'account' ? runsAccount(view, node, attributes, signal) : decision
     },
     rulesFor: (user) => {
       const isNode = nodeNameOf(user) !== undefined
@@ -90,7 +98,7 @@ export function nodeAuthorizer(view: Pick<ClusterView, 'get'>): Authorizer {
   }
 }
 
-function decide(node: string, verb: string, resource: ResourceAttributes): Decision | 'pod' {
+function decide(node: string, verb: string, resource: ResourceAttributes): ReturnType<Rule> {
   const path = resource.subresource
     ? `${resource.resource}/${resource.subresource}`
     : resource.resource
@@ -101,7 +109,7 @@ function decide(node: string, verb: string, resource: ResourceAttributes): Decis
 }
 
 async function readOwnPod(
-  view: Pick<ClusterView, 'get'>,
+  view: PodView,
   node: string,
   { resource }: Attributes,
   signal: AbortSignal,
@@ -110,7 +118,24 @@ async function readOwnPod(
   const pod = await view.get(wellKnownKinds.pod, { namespace, name }, signal)
   const spec = pod?.['spec']
   if (isRecord(spec) && spec['nodeName'] === node) return allowed
-  return no(`no relationship found between node '${node}' and this object`)
+  return unrelated(node)
+}
+
+const unrelated = (node: string): Decision =>
+  no(`no relationship found between node '${node}' and this object`)
+
+/** A node may have tokens of the accounts whose Pods it runs; `serviceaccounts/token` holds it to those Pods. */
+async function runsAccount(
+  view: PodView,
+  node: string,
+  { resource }: Attributes,
+  signal: AbortSignal,
+): Promise<Decision> {
+  const { namespace = '', name = '' } = resource ?? {}
+  const query = { namespace, fieldSelector: `spec.nodeName=${node}` }
+  const { items } = await view.list(wellKnownKinds.pod, query, signal)
+  const isRun = items.some(({ spec }) => isRecord(spec) && spec['serviceAccountName'] === name)
+  return isRun ? allowed : unrelated(node)
 }
 
 /** True when the request's field selector asks for nothing but pods of the node. */

@@ -35,6 +35,8 @@ export interface Authentication {
   readonly credential?: CredentialId
   /** For whom the credential was made, if it says so. */
   readonly audiences?: readonly string[]
+  /** What the audit log shall say of the credential's use, by annotation. */
+  readonly auditNotes?: Readonly<Record<string, string>>
   /** When the credential dies (epoch milliseconds); open streams are cut then. */
   readonly expiresAt?: number
 }

@@ -4,12 +4,19 @@ import type { Authorizer } from './authorizer.ts'
 import type { ClusterView } from './cluster-view.ts'
 import type { RequestInfo } from './request-info.ts'
 
+/** Where whoever answers a request notes what the audit log shall say of it. */
+export interface AuditNotes {
+  annotate(key: string, value: string): void
+}
+
 /** A request that has passed every check of the pipeline. */
 export interface AuthorizedRequest {
   readonly request: IncomingMessage
   /** The identity that acts, after impersonation. */
   readonly authentication: Authentication
   readonly info: RequestInfo
+  /** Absent where nothing is recorded. */
+  readonly audit?: AuditNotes
 }
 
 /** Where the request pipeline ends. */

@@ -116,6 +116,7 @@ export class ApiServer implements Component {
       anonymousPaths: features.anonymousPaths,
       clock,
       log,
+      apiAudiences: features.apiAudiences,
       signal,
     })
     Object.assign(known, { identity, revocations, features })

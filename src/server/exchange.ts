@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Authentication, Clock, Decision, KubeStatus } from '../core/index.ts'
+import type { AuditNotes, Authentication, Clock, Decision, KubeStatus } from '../core/index.ts'
 import type { Ticket } from './fairness/fair-queue.ts'
 import type { ParsedRequest } from './request-info.ts'
 import type { SignalPool } from './signal-pool.ts'
@@ -40,7 +40,7 @@ export const clientLeftCode = 499
 export const clientGone = new Error('the client has gone')
 
 /** One request and its answer on their way through the pipeline, and what is known of them so far. */
-export class Exchange {
+export class Exchange implements AuditNotes {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly upgrade: Upgrade | undefined
@@ -70,6 +70,7 @@ export class Exchange {
   #controller: AbortController | undefined
   #abortedBecause: Error | undefined
   #whenOver: (() => void)[] | undefined
+  #annotations: Map<string, string> | undefined
 
   constructor(
     request: IncomingMessage,
@@ -118,6 +119,16 @@ export class Exchange {
   abort(why: Error): void {
     this.#abortedBecause ??= why
     this.#controller?.abort(this.#abortedBecause)
+  }
+
+  /** Adds to what the audit log says of the request; the first word on a subject counts, as in Kubernetes. */
+  annotate(key: string, value: string): void {
+    this.#annotations ??= new Map()
+    if (!this.#annotations.has(key)) this.#annotations.set(key, value)
+  }
+
+  get annotations(): ReadonlyMap<string, string> | undefined {
+    return this.#annotations
   }
 
   /** Has something done when the exchange is over. */

@@ -47,6 +47,8 @@ export interface FeatureParts {
   readonly issueToken?: IssueToken
   /** Exact paths that requests without a credential may ask for; RBAC still decides. */
   readonly anonymousPaths?: readonly string[]
+  /** For whom credentials of the API server are, once the port is open. */
+  readonly apiAudiences?: () => readonly string[]
   /** Called once the port is open, before the server says that it is ready. */
   readonly onListening?: () => Promise<void>
   /** Run while the server serves. */

@@ -12,7 +12,7 @@ export interface IssuedToken {
   readonly object: KubeObject
   readonly warnings: readonly string[]
   /** Which credential it is, for the audit log. */
-  readonly credentialId?: string
+  readonly credentialId: string
 }
 
 /** Makes tokens of service accounts; throws an ApiError for what it refuses. */

@@ -1,8 +1,9 @@
 import type { IncomingMessage } from 'node:http'
-import { invalid, type KubeObject, methodNotAllowed } from '../../core/index.ts'
+import { invalid, type KubeObject, methodNotAllowed, notServed } from '../../core/index.ts'
 import type { ExtraSubresource } from '../documents/index.ts'
 import { dropUnkept } from '../registry/unkept-metadata.ts'
 import type { IssueToken } from '../reviews/index.ts'
+import { toPartialObjectMetadata } from '../table/index.ts'
 import { type RequestCall, wantsPretty } from './api-call.ts'
 import { decodeSentBytes } from './decode-sent.ts'
 import { placeInNamespace } from './place-in-namespace.ts'
@@ -32,10 +33,11 @@ export interface TokenRequestParts {
 
 /** POST of a TokenRequest: answered with a token, never stored. */
 export function tokenRequestHandler({ readBody, issue }: TokenRequestParts): ResourceHandler {
-  return async ({ request, info, authentication }, response, signal) => {
+  return async ({ request, info, authentication, audit }, response, signal) => {
     if (info.verb !== 'create') throw methodNotAllowed()
+    if (info.namespace === '') throw notServed()
     const form = responseForm(request.headers.accept)
-    if (form.view !== 'object') throw notAcceptable()
+    if (form.view === 'table') throw notAcceptable()
     const { user } = authentication
     const call: RequestCall = {
       info,
@@ -53,8 +55,10 @@ export function tokenRequestHandler({ readBody, issue }: TokenRequestParts): Res
     placeAtAccount(object, info.namespace, info.name)
     const issued = await issue({ object, asker: user, dryRun }, signal)
     warn(call, [...warnings, ...issued.warnings])
+    audit?.annotate('authentication.kubernetes.io/issued-credential-id', issued.credentialId)
     const options = { encoding: form.encoding, pretty: wantsPretty(call) }
-    await sendValue(response, 201, issued.object, options)
+    const shown = form.view === 'metadata' ? toPartialObjectMetadata(issued.object) : issued.object
+    await sendValue(response, 201, shown, options)
   }
 }
 
@@ -67,7 +71,7 @@ function placeAtAccount(object: KubeObject, namespace: string, name: string): vo
     throw invalid(kind, name, [
       {
         reason: 'FieldValueInvalid',
-        message: `Invalid value: ${JSON.stringify(given)}: must match the service account name`,
+        message: `Invalid value: ${JSON.stringify(given)}: must match the service account name if specified`,
         field: 'metadata.name',
       },
     ])

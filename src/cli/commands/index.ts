@@ -1,5 +1,7 @@
 import type { Command } from '../command.ts'
 import { credentialCommand } from './credential.ts'
+import { issuerKeysCommand } from './issuer-keys.ts'
+import { issuerRotateCommand } from './issuer-rotate.ts'
 import { proxyCommand } from './proxy.ts'
 import { serveCommand } from './serve.ts'
 import { storeBackupCommand, storeCheckCommand, storeRestoreCommand } from './store.ts'
@@ -22,6 +24,8 @@ export const commands: readonly Command[] = [
   userListCommand,
   userRevokeCommand,
   credentialCommand,
+  issuerKeysCommand,
+  issuerRotateCommand,
   storeCheckCommand,
   storeBackupCommand,
   storeRestoreCommand,

@@ -1,8 +1,23 @@
 import { changeObject } from '../../client/index.ts'
-import { type ClusterView, isRecord, wellKnownKinds } from '../../core/index.ts'
+import { type ClusterView, isRecord, type KubeObject, wellKnownKinds } from '../../core/index.ts'
 
-const nameKey = { namespace: 'kube-system', name: 'sallyport-issuer' } as const
-const dataKey = 'issuer'
+const recordKey = { namespace: 'kube-system', name: 'sallyport-issuer' } as const
+
+/** Where the keys of a cluster's issuer are: in files of its servers, or in the cluster itself. */
+export type KeySource = 'files' | 'cluster'
+
+/** What a cluster keeps about its issuer. */
+export interface IssuerRecord {
+  readonly issuer: string
+  readonly keys: KeySource
+}
+
+/** How a server sees its issuer when it starts. */
+export interface IssuerStart {
+  /** The issuer of a cluster that has none yet. */
+  readonly firstIssuer: string
+  readonly keys: KeySource
+}
 
 /**
  * The issuer of a cluster that was given none: the one of its first start. It must not change with
@@ -10,27 +25,48 @@ const dataKey = 'issuer'
  */
 export async function keptIssuer(
   view: ClusterView,
-  atFirstStart: () => string,
+  start: IssuerStart,
   signal: AbortSignal,
 ): Promise<string> {
-  let issuer = ''
+  let record: IssuerRecord = { issuer: start.firstIssuer, keys: start.keys }
   await changeObject(
-    { view, kind: wellKnownKinds.configMap, key: nameKey },
+    { view, kind: wellKnownKinds.configMap, key: recordKey },
     (present) => {
-      const data = present?.['data']
-      const kept = isRecord(data) ? data[dataKey] : undefined
-      issuer = typeof kept === 'string' && kept !== '' ? kept : atFirstStart()
-      if (issuer === kept) return undefined
+      const known = present && recordIn(present)
+      record = { issuer: known?.issuer || start.firstIssuer, keys: start.keys }
+      if (known?.issuer === record.issuer && known.keys === record.keys) return undefined
       return {
         apiVersion: 'v1',
         kind: wellKnownKinds.configMap.kind,
-        metadata: present?.metadata ?? { ...nameKey },
-        data: { ...(isRecord(data) && data), [dataKey]: issuer },
+        metadata: present?.metadata ?? { ...recordKey },
+        data: { ...dataOf(present), ...record },
       }
     },
     signal,
   )
-  return issuer
+  return record.issuer
+}
+
+/** What a cluster keeps about its issuer; undefined where there is none. */
+export async function readIssuerRecord(
+  view: ClusterView,
+  signal: AbortSignal,
+): Promise<IssuerRecord | undefined> {
+  const found = await view.get(wellKnownKinds.configMap, recordKey, signal)
+  return found && recordIn(found)
+}
+
+function dataOf(object: KubeObject | undefined): Readonly<Record<string, unknown>> {
+  const data = object?.['data']
+  return isRecord(data) ? data : {}
+}
+
+function recordIn(object: KubeObject): IssuerRecord {
+  const { issuer, keys } = dataOf(object)
+  return {
+    issuer: typeof issuer === 'string' ? issuer : '',
+    keys: keys === 'files' ? 'files' : 'cluster',
+  }
 }
 
 /** What is wrong with an issuer for tokens at all, as in `must be ...`. */

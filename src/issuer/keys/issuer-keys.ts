@@ -15,6 +15,8 @@ export interface KeyState {
 /** Keys that may change while the server runs. */
 export interface IssuerKeys {
   readonly current: KeyState
+  /** Throws while the keys may have changed unseen: nothing may be signed or published then. */
+  requireSight(): void
   /** Called after each change; returns how to stop listening. */
   onChange(listener: () => void): () => void
 }

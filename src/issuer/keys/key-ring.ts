@@ -21,13 +21,16 @@ export type KeyStage = 'next' | 'signing' | 'retired'
 export interface RotationTimes {
   /** For how long others keep the key set without asking again, with a margin for those who are late. */
   readonly publishMs: number
+  /** For how long a server may go without a look at the keys; part of the margin above. */
+  readonly sightMs: number
   /** How much longer than its last token a key is kept, since clocks differ. */
   readonly marginMs: number
 }
 
-/** The hour that documents may be cached, the slowest usual relying parties (20 minutes), and a margin. */
+/** The hour that documents may be cached, the slowest usual relying parties (20 minutes), and servers that are late. */
 export const defaultRotationTimes: RotationTimes = {
   publishMs: 90 * 60_000,
+  sightMs: 10 * 60_000,
   marginMs: 10 * 60_000,
 }
 
@@ -68,18 +71,23 @@ export function advanced(ring: KeyRing, now: number, times: RotationTimes): KeyR
         key.retiredAt === undefined && signing !== undefined && key.signsFrom < signing.signsFrom
       return isFollowed ? { ...key, retiredAt: signing.signsFrom } : key
     })
-    .filter(
-      ({ retiredAt, tokensUntil }) =>
-        retiredAt === undefined || now < Math.max(retiredAt, tokensUntil) + times.marginMs,
-    )
+    .filter((key) => now < (droppedAt(key, times) ?? Number.POSITIVE_INFINITY))
 }
+
+/** When the last key was published: the next one is due a period later. */
+export const lastPublishedAt = (ring: KeyRing): number =>
+  Math.max(...ring.map(({ publishedAt }) => publishedAt))
+
+/** When a key that has been followed will be dropped; undefined for others. */
+export const droppedAt = (
+  { retiredAt, tokensUntil }: RingKey,
+  times: RotationTimes,
+): number | undefined =>
+  retiredAt === undefined ? undefined : Math.max(retiredAt, tokensUntil) + times.marginMs
 
 /** When time will change the ring next; undefined if it stays as it is. */
 export function nextChangeAt(ring: KeyRing, now: number, times: RotationTimes): number | undefined {
-  const moments = ring.flatMap(({ signsFrom, retiredAt, tokensUntil }) => [
-    signsFrom,
-    ...(retiredAt === undefined ? [] : [Math.max(retiredAt, tokensUntil) + times.marginMs]),
-  ])
+  const moments = ring.flatMap((key) => [key.signsFrom, droppedAt(key, times) ?? 0])
   const coming = moments.filter((moment) => moment > now)
   return coming.length > 0 ? Math.min(...coming) : undefined
 }

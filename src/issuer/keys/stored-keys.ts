@@ -1,6 +1,7 @@
 import type { KeyObject } from 'node:crypto'
 import { changeObject, follow } from '../../client/index.ts'
 import {
+  ApiError,
   type Clock,
   type ClusterView,
   type KubeObject,
@@ -8,11 +9,13 @@ import {
   longestTimerMs,
   wellKnownKinds,
 } from '../../core/index.ts'
-import { type SigningKey, signingKey } from '../../jose/index.ts'
+import { type KeySet, type SigningKey, signingKey } from '../../jose/index.ts'
+import { generateRsaKey } from '../../pki/index.ts'
 import type { IssuerKeys, KeyState } from './issuer-keys.ts'
 import {
   advanced,
   defaultRotationTimes,
+  lastPublishedAt,
   nextChangeAt,
   type RotationTimes,
   signingKeyOf,
@@ -25,6 +28,7 @@ import {
   renderRing,
   type StoredRing,
   signingKeysKey,
+  withNewKey,
 } from './stored-ring.ts'
 
 const maxAgeSeconds = 3_600
@@ -38,6 +42,8 @@ export interface StoredKeysParts {
   readonly signal: AbortSignal
   /** Makes the first key of a new cluster. */
   readonly firstKey: () => Promise<KeyObject>
+  /** After which time a key gets a successor; 0 or absent for never. */
+  readonly rotationPeriodMs?: number
   readonly times?: RotationTimes
 }
 
@@ -47,12 +53,18 @@ export class StoredKeys implements IssuerKeys {
   readonly #times: RotationTimes
   readonly #listeners = new Set<() => void>()
   #stored: StoredRing
+  #published: KeySet
   #timer: NodeJS.Timeout | undefined
+  #seenAt: number
+  /** Of the Secret that was taken in last. */
+  #version: string | undefined
 
   private constructor(parts: StoredKeysParts, stored: StoredRing) {
     this.#parts = parts
     this.#times = parts.times ?? defaultRotationTimes
     this.#stored = stored
+    this.#published = publishedKeys(stored)
+    this.#seenAt = parts.clock.monotonic()
   }
 
   /** Finds the keys of the cluster, or makes the first one, and follows them from then on. */
@@ -67,29 +79,33 @@ export class StoredKeys implements IssuerKeys {
       { view, kind: wellKnownKinds.secret, query, log, clock },
       {
         put: (object) => keys.#take(object),
-        remove: () =>
-          log.warn(
-            {},
-            'the Secret with the signing keys is gone; the keys stay in use until a restart',
-          ),
+        remove: () => keys.#restore(),
       },
       signal,
     )
     await following.synced
     await keys.#advance()
-    signal.addEventListener('abort', () => clearTimeout(keys.#timer), { once: true })
+    keys.#keepSight()
     return keys
   }
 
   get current(): KeyState {
-    const signer = this.#signer()
-    const published = publishedKeys(this.#stored)
-    return { signer, published, accepted: published, maxAgeSeconds }
+    const published = this.#published
+    return { signer: this.#signer(), published, accepted: published, maxAgeSeconds }
   }
 
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
+  }
+
+  requireSight(): void {
+    const unseenMs = this.#parts.clock.monotonic() - this.#seenAt
+    if (unseenMs > this.#times.sightMs)
+      throw new ApiError(
+        'ServiceUnavailable',
+        `the signing keys of the cluster have been out of sight for ${Math.round(unseenMs / 60_000)} minutes and may have changed`,
+      )
   }
 
   /** Makes sure that the signing key is kept as long as a token that it is about to sign. */
@@ -110,8 +126,11 @@ export class StoredKeys implements IssuerKeys {
   }
 
   #take(secret: KubeObject): void {
+    this.#seenAt = this.#parts.clock.monotonic()
+    if (secret.metadata.resourceVersion === this.#version) return
     try {
-      this.#stored = parseRing(secret)
+      this.#know(parseRing(secret))
+      this.#version = secret.metadata.resourceVersion
     } catch (err) {
       this.#parts.log.error(
         { err },
@@ -122,9 +141,49 @@ export class StoredKeys implements IssuerKeys {
     this.#tell()
   }
 
+  #know(stored: StoredRing): void {
+    this.#stored = stored
+    this.#published = publishedKeys(stored)
+  }
+
+  /** Without the Secret, the next start would make a new key and with it end every token. */
+  async #restore(): Promise<void> {
+    const { view, log, signal } = this.#parts
+    await changeObject(
+      { view, kind: wellKnownKinds.secret, key: signingKeysKey },
+      (present) => (present ? undefined : renderRing(this.#stored)),
+      signal,
+    )
+    log.warn(
+      {},
+      'the Secret with the signing keys was deleted and has been written again; to replace keys, rotate them',
+    )
+  }
+
   #tell(): void {
     for (const listener of this.#listeners) listener()
     this.#wait()
+  }
+
+  /** Looks at the keys again and again: a watch whose network is gone is as silent as one without news. */
+  #keepSight(): void {
+    const { view, clock, log, signal } = this.#parts
+    const look = async (): Promise<void> => {
+      const asked = clock.monotonic()
+      const secret = await view.get(wellKnownKinds.secret, signingKeysKey, signal)
+      if (!secret) return
+      this.#seenAt = asked
+      if (secret.metadata.resourceVersion !== this.#version) this.#take(secret)
+    }
+    const timer = setInterval(() => {
+      look().catch((err: unknown) => log.warn({ err }, 'cannot look at the signing keys'))
+    }, this.#times.sightMs / 5)
+    timer.unref()
+    const stop = (): void => {
+      clearInterval(timer)
+      clearTimeout(this.#timer)
+    }
+    signal.addEventListener('abort', stop, { once: true })
   }
 
   /** Waits for the next moment at which time alone changes something. */
@@ -132,24 +191,42 @@ export class StoredKeys implements IssuerKeys {
     clearTimeout(this.#timer)
     if (this.#parts.signal.aborted) return
     const now = this.#parts.clock.now()
-    const next = nextChangeAt(this.#stored.ring, now, this.#times)
-    if (next === undefined) return
-    this.#waitFor(Math.min(next - now, longestTimerMs))
+    const next = Math.min(
+      nextChangeAt(this.#stored.ring, now, this.#times) ?? Number.POSITIVE_INFINITY,
+      this.#successorDueAt(),
+    )
+    if (next === Number.POSITIVE_INFINITY) return
+    this.#waitFor(Math.min(Math.max(next - now, 0), longestTimerMs))
   }
 
   #waitFor(ms: number): void {
+    clearTimeout(this.#timer)
     this.#timer = setTimeout(() => void this.#advance(), ms)
     this.#timer.unref()
+  }
+
+  #successorDueAt(stored: StoredRing = this.#stored): number {
+    const { rotationPeriodMs = 0 } = this.#parts
+    if (rotationPeriodMs === 0) return Number.POSITIVE_INFINITY
+    return lastPublishedAt(stored.ring) + rotationPeriodMs
   }
 
   async #advance(): Promise<void> {
     const { clock, log } = this.#parts
     try {
+      const isDue = this.#successorDueAt() <= clock.now()
+      const successor = isDue ? signingKey(await generateRsaKey()) : undefined
       await this.#change((stored) => {
-        const ring = advanced(stored.ring, clock.now(), this.#times)
+        const now = clock.now()
+        // Another server may have been faster, so it is decided by what is stored now.
+        const withSuccessor =
+          successor && this.#successorDueAt(stored) <= now
+            ? withNewKey(stored, successor, now, this.#times)
+            : stored
+        const ring = advanced(withSuccessor.ring, now, this.#times)
         return JSON.stringify(ring) === JSON.stringify(stored.ring)
           ? undefined
-          : { ...stored, ring }
+          : { ...withSuccessor, ring }
       })
     } catch (err) {
       if (this.#parts.signal.aborted) return
@@ -172,7 +249,7 @@ export class StoredKeys implements IssuerKeys {
       },
       signal,
     )
-    if (changed) this.#stored = changed
+    if (changed) this.#know(changed)
   }
 }
 

@@ -6,7 +6,7 @@ import {
   wellKnownKinds,
 } from '../../core/index.ts'
 import { KeySet, type SigningKey, signingKeyFromPem } from '../../jose/index.ts'
-import type { KeyRing, RingKey } from './key-ring.ts'
+import { type KeyRing, type RingKey, type RotationTimes, withNextKey } from './key-ring.ts'
 
 /** The Secret in which a cluster keeps its signing keys. */
 export const signingKeysKey = { namespace: 'kube-system', name: 'sallyport-signing-keys' } as const
@@ -112,3 +112,14 @@ function readPem(pem: string, where: string): SigningKey {
 /** The public halves of all keys of a ring. */
 export const publishedKeys = ({ ring, keys }: StoredRing): KeySet =>
   new KeySet(ring.flatMap(({ kid }) => keys.get(kid)?.publicKey ?? []))
+
+/** The ring with a further key, which is published at once and signs later. */
+export const withNewKey = (
+  { ring, keys }: StoredRing,
+  key: SigningKey,
+  now: number,
+  times: RotationTimes,
+): StoredRing => ({
+  ring: withNextKey(ring, key.kid, now, times),
+  keys: new Map([...keys, [key.kid, key]]),
+})

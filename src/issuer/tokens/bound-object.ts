@@ -45,16 +45,16 @@ export async function bindTo(
   signal: AbortSignal,
 ): Promise<Pick<ServiceAccountClaims, 'bound' | 'node'>> {
   const { kind, apiVersion, name, uid } = ref
-  if (!isBoundKind(kind) || apiVersion !== 'v1')
-    throw badRequest(
-      `cannot bind token to object of type ${groupAndVersion(apiVersion)}, Kind=${kind}`,
-    )
+  const [group, version] = groupAndVersion(apiVersion)
+  if (!isBoundKind(kind) || group !== '')
+    throw badRequest(`cannot bind token to object of type ${group}/${version}, Kind=${kind}`)
+  if (name === '') throw badRequest('Name parameter required.')
   const { namespace = '', name: accountName } = account.metadata
   const object = await findBound(view, { kind, name }, namespace, signal)
   if (!object) throw notFound(kinds[kind], name)
   if (uid !== '' && uid !== object.metadata.uid)
     throw conflict(
-      kinds[kind],
+      { group: '', resource: kind },
       name,
       `the UID in the bound object reference (${uid}) does not match the UID in record. The object might have been deleted and then recreated`,
     )
@@ -66,8 +66,12 @@ export async function bindTo(
   return kind === 'Pod' ? { bound, ...(await nodeOf(view, object, signal)) } : { bound }
 }
 
-const groupAndVersion = (apiVersion: string): string =>
-  apiVersion.includes('/') ? apiVersion : `/${apiVersion}`
+/** As Kubernetes reads it: what it cannot read counts as nothing. */
+function groupAndVersion(apiVersion: string): readonly [group: string, version: string] {
+  const [first = '', second, ...more] = apiVersion.split('/')
+  if (more.length > 0) return ['', '']
+  return second === undefined ? ['', first] : [first, second]
+}
 
 function specText(pod: KubeObject, field: string): string {
   const spec = pod['spec']

@@ -1,3 +1,4 @@
+import { type UserInfo, wellKnown } from '../../core/index.ts'
 import { isObject, type JsonObject, member, TokenRefused, textClaim } from '../../jose/index.ts'
 
 /** An object that a token names, so that another of the same name does not count. */
@@ -27,11 +28,15 @@ const userPrefix = 'system:serviceaccount'
 export const serviceAccountUser = (namespace: string, name: string): string =>
   `${userPrefix}:${namespace}:${name}`
 
-/** The groups of a service account, beside those that everybody has. */
-export const serviceAccountGroups = (namespace: string): string[] => [
-  'system:serviceaccounts',
-  `system:serviceaccounts:${namespace}`,
-]
+/** A service account as a user, without the group that everybody is in. */
+export const serviceAccountIdentity = (
+  namespace: string,
+  { name, uid }: NamedObject,
+): UserInfo => ({
+  username: serviceAccountUser(namespace, name),
+  uid,
+  groups: [wellKnown.serviceAccounts, `${wellKnown.serviceAccounts}:${namespace}`],
+})
 
 /** The member `kubernetes.io` of a token, its members in Kubernetes' order. */
 export function privateClaims(claims: ServiceAccountClaims): JsonObject {

@@ -3,10 +3,8 @@ import {
   type Authentication,
   type Clock,
   type ClusterView,
-  isRecord,
-  type KubeObject,
+  goQuote,
   unauthorized,
-  wellKnownKinds,
 } from '../../core/index.ts'
 import {
   audiencesOf,
@@ -20,13 +18,16 @@ import {
 } from '../../jose/index.ts'
 import type { IssuerNames } from '../documents/issuer-names.ts'
 import type { IssuerKeys } from '../keys/issuer-keys.ts'
-import { findBound } from './bound-object.ts'
+import { requireAlive } from './living-objects.ts'
 import {
   readServiceAccountClaims,
   type ServiceAccountClaims,
-  serviceAccountGroups,
-  serviceAccountUser,
+  serviceAccountIdentity,
 } from './service-account-claims.ts'
+import { unverifiedIssuer } from './unverified-issuer.ts'
+
+/** How the use of a token counts: fit for use, overdue for renewal, or of the old kind without an end. */
+export type TokenUse = 'valid' | 'stale' | 'legacy'
 
 /** What tokens are judged by. */
 export interface TokenAuthenticatorParts {
@@ -34,20 +35,20 @@ export interface TokenAuthenticatorParts {
   readonly keys: IssuerKeys
   readonly names: IssuerNames
   readonly clock: Clock
-  /** Called for a token that should have been renewed. */
-  readonly onStale?: (claims: ServiceAccountClaims) => void
+  /** Called for every token that was accepted. */
+  readonly onUse?: (use: TokenUse) => void
 }
 
-/** Clocks may differ by this much, and a deleted object counts for this much longer. */
+/** Clocks may differ by this much. */
 const leewaySeconds = 60
-/** A year is the longest that is ever issued. */
-const longestSeconds = 366 * 24 * 3_600
+/** The most that can be asked for, as Kubernetes has it. */
+const longestSeconds = 2 ** 32
 
 interface Verified {
   readonly claims: ServiceAccountClaims
-  readonly audiences: readonly string[]
+  /** The same object for each use, so that what is kept per identity is found again. */
+  readonly authentication: Authentication
   readonly expiresAt: number
-  readonly jti: string | undefined
 }
 
 /** Knows the tokens of service accounts. Signatures are remembered, the objects behind a token are looked up each time. */
@@ -57,32 +58,28 @@ export function serviceAccountTokens(parts: TokenAuthenticatorParts): TokenAuthe
   return {
     name: 'service-account',
     authenticateToken: async (token, signal, audiences = []) => {
-      if (!isOurs(token, parts.names.issuers)) return undefined
+      const issuer = unverifiedIssuer(token)
+      if (issuer === undefined || !parts.names.issuers.includes(issuer)) return undefined
       const wanted = audiences.length > 0 ? audiences : parts.names.apiAudiences
-      try {
+      return orUnauthorized(async () => {
         const found = await verified.get(token, wanted, async () => {
           const value = verify(token, wanted, parts)
           return { value, until: value.expiresAt + leewaySeconds * 1000 }
         })
         await requireAlive(found.claims, parts, signal)
-        return authentication(found, parts)
-      } catch (error) {
-        if (error instanceof TokenRefused) throw unauthorized(error.message)
-        throw error
-      }
+        return used(found, parts)
+      })
     },
   }
 }
 
-/** Looks at the issuer before anything is verified, so that tokens of others go on to others. */
-function isOurs(token: string, issuers: readonly string[]): boolean {
-  const parts = token.split('.')
-  if (parts.length !== 3) return false
+/** Makes the refusal of a token a 401 that keeps the reason for the log and for reviewers. */
+export async function orUnauthorized<Result>(judge: () => Promise<Result>): Promise<Result> {
   try {
-    const claims: unknown = JSON.parse(Buffer.from(parts[1] ?? '', 'base64url').toString())
-    return isRecord(claims) && issuers.some((issuer) => claims['iss'] === issuer)
-  } catch {
-    return false
+    return await judge()
+  } catch (error) {
+    if (error instanceof TokenRefused) throw unauthorized(error.message)
+    throw error
   }
 }
 
@@ -96,59 +93,60 @@ function verify(
   const claims = parseClaims(jws.payload)
   if (!names.issuers.includes(textClaim(claims, 'iss')))
     throw new TokenRefused('bad-claims', 'the token is of another issuer')
-  const audiences = (audiencesOf(claims) ?? []).filter((audience) => wanted.includes(audience))
-  if (audiences.length === 0)
-    throw new TokenRefused('bad-claims', 'the token is for another audience')
+  const audiences = commonAudiences(audiencesOf(claims) ?? [], wanted)
   const expiresAt = checkTimes(claims, {
     nowMs: clock.now(),
     leewaySeconds,
     longestSeconds,
     isIatRequired: true,
   })
+  const own = readServiceAccountClaims(claims)
   const jti = optionalText(claims, 'jti')
-  return { claims: readServiceAccountClaims(claims), audiences, expiresAt, jti }
+  return { claims: own, expiresAt, authentication: authentication(own, jti, audiences, expiresAt) }
+}
+
+/** The audiences of a token that were asked for, in the order of the question; throws if there is none. */
+export function commonAudiences(
+  present: readonly string[],
+  wanted: readonly string[],
+): readonly string[] {
+  const common = wanted.filter((audience) => present.includes(audience))
+  if (common.length > 0) return common
+  const list = (audiences: readonly string[]) => `[${audiences.map(goQuote).join(' ')}]`
+  throw new TokenRefused(
+    'bad-claims',
+    `token audiences ${list(present)} is invalid for the target audiences ${list(wanted)}`,
+  )
 }
 
 const optionalText = (claims: JsonObject, name: string): string | undefined =>
   Object.hasOwn(claims, name) ? textClaim(claims, name) : undefined
 
-async function requireAlive(
-  { namespace, serviceAccount, bound }: ServiceAccountClaims,
-  { view, clock }: TokenAuthenticatorParts,
-  signal: AbortSignal,
-): Promise<void> {
-  const { name, uid } = serviceAccount
-  const account = await view.get(wellKnownKinds.serviceAccount, { namespace, name }, signal)
-  requireSame(account, uid, 'service account', clock)
-  if (!bound) return
-  const object = await findBound(view, bound, namespace, signal)
-  requireSame(object, bound.uid, bound.kind, clock)
-}
-
-function requireSame(
-  object: KubeObject | undefined,
-  uid: string,
-  what: string,
-  clock: Clock,
-): void {
-  const gone = object?.metadata.deletionTimestamp
-  const isGone = gone !== undefined && clock.now() > Date.parse(gone) + leewaySeconds * 1000
-  if (object?.metadata.uid !== uid || isGone)
-    throw new TokenRefused('bad-claims', `the ${what} of the token does not exist any more`)
+/** Notes the use; one that comes after the time to renew is told to the audit log. */
+function used(
+  { claims, authentication }: Verified,
+  parts: TokenAuthenticatorParts,
+): Authentication {
+  const { warnAfter } = claims
+  const overdue = warnAfter === undefined ? 0 : parts.clock.now() / 1000 - warnAfter
+  parts.onUse?.(overdue > 0 ? 'stale' : 'valid')
+  if (overdue <= 0) return authentication
+  const { username } = authentication.user
+  const note = `subject: ${username}, seconds after warning threshold: ${Math.round(overdue)}`
+  return { ...authentication, auditNotes: { 'authentication.k8s.io/stale-token': note } }
 }
 
 function authentication(
-  { claims, audiences, expiresAt, jti }: Verified,
-  { clock, onStale }: TokenAuthenticatorParts,
+  claims: ServiceAccountClaims,
+  jti: string | undefined,
+  audiences: readonly string[],
+  expiresAt: number,
 ): Authentication {
-  const { namespace, serviceAccount, warnAfter } = claims
-  if (warnAfter !== undefined && clock.now() / 1000 > warnAfter) onStale?.(claims)
+  const { namespace, serviceAccount } = claims
   return {
     method: 'service-account',
     user: {
-      username: serviceAccountUser(namespace, serviceAccount.name),
-      uid: serviceAccount.uid,
-      groups: serviceAccountGroups(namespace),
+      ...serviceAccountIdentity(namespace, serviceAccount),
       extra: extraOf(claims, jti),
     },
     audiences,

@@ -13,6 +13,7 @@ import { signCompactJwsAside } from '../../jose/index.ts'
 import type { IssuerNames } from '../documents/issuer-names.ts'
 import type { IssuerKeys } from '../keys/issuer-keys.ts'
 import { bindTo } from './bound-object.ts'
+import { requireOfNode } from './node-restriction.ts'
 import {
   privateClaims,
   type ServiceAccountClaims,
@@ -40,9 +41,10 @@ const yearSeconds = 365 * 24 * 3_600
 
 /** Makes tokens of service accounts as Kubernetes does. */
 export function createTokenIssuer(parts: TokenIssuerParts): IssueToken {
-  return async ({ object }, signal) => {
+  return async ({ object, asker }, signal) => {
     const account = await accountOf(parts.view, object, signal)
     const wish = readTokenRequest(object, parts.names.apiAudiences)
+    await requireOfNode(parts.view, { asker, account, bound: wish.bound }, signal)
     const nowSeconds = Math.floor(parts.clock.now() / 1000)
     const binding = wish.bound ? await bindTo(parts.view, wish.bound, account, signal) : {}
     const { name, uid = '', namespace = '' } = account.metadata
@@ -76,6 +78,7 @@ async function sign(
   { keys, noteToken }: TokenIssuerParts,
   claims: Readonly<Record<string, unknown>> & { readonly exp: number },
 ): Promise<string> {
+  keys.requireSight()
   const { signer } = keys.current
   await noteToken?.(signer.kid, claims.exp * 1000)
   return signCompactJwsAside({ kid: signer.kid }, JSON.stringify(claims), signer)
@@ -88,11 +91,16 @@ async function accountOf(
 ): Promise<KubeObject> {
   const { name, namespace = '', uid } = metadata
   const account = await view.get(wellKnownKinds.serviceAccount, { name, namespace }, signal)
-  if (!account) throw notFound(wellKnownKinds.serviceAccount, name)
+  if (!account) {
+    const home = await view.get(wellKnownKinds.namespace, { name: namespace }, signal)
+    throw home
+      ? notFound(wellKnownKinds.serviceAccount, name)
+      : notFound(wellKnownKinds.namespace, namespace)
+  }
   if (uid && uid !== account.metadata.uid)
     throw conflict(
       { group: 'authentication.k8s.io', resource: 'TokenRequest' },
-      `${namespace}/${name}`,
+      name,
       `the UID in the token request (${uid}) does not match the UID of the service account (${account.metadata.uid ?? ''})`,
     )
   return account
@@ -140,16 +148,20 @@ function answer(
   },
 ): IssuedToken['object'] {
   const { wish, life, token, nowSeconds } = made
-  const { name, namespace = '' } = account.metadata
+  const { name, namespace = '', uid = '' } = account.metadata
+  const creationTimestamp = kubeTime(nowSeconds * 1000)
   return {
     kind: asked.kind,
     apiVersion: asked.apiVersion,
-    metadata: { name, namespace, creationTimestamp: kubeTime(nowSeconds * 1000) },
+    metadata: { ...asked.metadata, name, namespace, uid, creationTimestamp },
     spec: {
       audiences: wish.audiences,
       expirationSeconds: life.seconds,
-      boundObjectRef: wish.bound ?? null,
+      boundObjectRef: wish.bound ? withoutEmpty(wish.bound) : null,
     },
     status: { token, expirationTimestamp: kubeTime((nowSeconds + life.seconds) * 1000) },
   }
 }
+
+const withoutEmpty = (fields: object): object =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''))

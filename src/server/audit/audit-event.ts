@@ -117,11 +117,13 @@ function hasPeerCertificate(socket: object | null | undefined): boolean {
   return typeof get === 'function' && get.call(socket) !== undefined
 }
 
-function annotationsOf({ decision }: Exchange): string {
-  if (decision === undefined) return ''
-  const word = decision.allowed ? 'allow' : 'forbid'
-  return (
-    `,"annotations":{"authorization.k8s.io/decision":"${word}"` +
-    `,"authorization.k8s.io/reason":${json(decision.reason)}}`
-  )
+function annotationsOf({ decision, annotations }: Exchange): string {
+  let list = ''
+  for (const [key, value] of annotations ?? []) list += `,${json(key)}:${json(value)}`
+  if (decision !== undefined) {
+    const word = decision.allowed ? 'allow' : 'forbid'
+    list += `,"authorization.k8s.io/decision":"${word}"`
+    list += `,"authorization.k8s.io/reason":${json(decision.reason)}`
+  }
+  return list === '' ? '' : `,"annotations":{${list.slice(1)}}`
 }

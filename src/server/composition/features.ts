@@ -32,6 +32,7 @@ export async function openFeatures(
     },
     extensions: new Map(subresources.map(({ entry, handle }) => [pathOf(entry), handle])),
     extras: subresources.map(({ entry }) => entry),
+    apiAudiences: () => opened.flatMap((parts) => parts.apiAudiences?.() ?? []),
   }
 }
 

@@ -8,6 +8,7 @@ import {
   clientCertificate,
   defaultAnonymousPaths,
   firstOf,
+  forApiAudiences,
   openTokenFile,
   rememberVerified,
   requestHeader,
@@ -31,6 +32,8 @@ export interface IdentityParts {
   readonly clientCa: TrustBundle
   /** Token kinds of the features, asked after the token file. */
   readonly tokens: readonly TokenAuthenticator[]
+  /** For whom tokens are that do not say it. */
+  readonly apiAudiences: () => readonly string[]
   /** Paths of the features that are open to requests without a credential. */
   readonly anonymousPaths: readonly string[]
   readonly clock: Clock
@@ -132,7 +135,10 @@ export async function openIdentity(parts: IdentityParts): Promise<Identity> {
   const { options, clock, clientCa } = parts
   const openPaths = [...defaultAnonymousPaths, ...parts.anonymousPaths]
   const frontProxy = await frontProxyOf(parts)
-  const bearer = bearerTokens([...(await tokenFileOf(parts)), ...parts.tokens])
+  const fromFile = (await tokenFileOf(parts)).map((file) =>
+    forApiAudiences(file, parts.apiAudiences),
+  )
+  const bearer = bearerTokens([...fromFile, ...parts.tokens])
   const bundles = [clientCa, ...frontProxy.roots]
   const chain = firstOf([
     ...frontProxy.authenticators,

@@ -1,24 +1,28 @@
 import { tokenRequestHandler, tokenSubresource } from '../../api/index.ts'
 import { type Logger, WrongUsage } from '../../core/index.ts'
+import type { MetricsRegistry } from '../../core/metrics/index.ts'
 import {
   createTokenIssuer,
   type IssuerKeys,
   type IssuerNames,
   jwksPath,
   keptIssuer,
+  legacyServiceAccountTokens,
   openStaticKeys,
   problemOfDiscovery,
-  problemOfIssuer,
   StoredKeys,
   serviceAccountTokens,
+  type TokenUse,
 } from '../../issuer/index.ts'
 import type { Feature, FeatureContext } from '../feature.ts'
 import type { ServerOptions } from '../options/index.ts'
 import { IssuerDocumentServer, issuerPaths } from '../paths/issuer-documents.ts'
+import { problemsOfIssuerOptions } from './issuer-problems.ts'
+import { setIssuerPublic } from './issuer-public.ts'
 
 /** Tokens of service accounts: issued, accepted, and verifiable by anyone outside. */
 export const issuerFeature: Feature = async (context) => {
-  const { options, view, clock, log, readBody, signal } = context
+  const { options, view, clock, log, metrics, readBody, signal } = context
   const problems = problemsOfIssuerOptions(options)
   if (problems.length > 0) throw new WrongUsage(problems.join('\n'))
   const { keys, noteToken } = await openKeys(context)
@@ -34,9 +38,12 @@ export const issuerFeature: Feature = async (context) => {
     extendsExpiration: options.serviceAccountExtendTokenExpiration,
     noteToken,
   })
+  const judging = { view, keys, names, clock, onUse: countUses(metrics) }
+  await setIssuerPublic(view, options.serviceAccountIssuerPublic, signal)
   return {
     issueToken,
-    tokens: [serviceAccountTokens({ view, keys, names, clock })],
+    tokens: [legacyServiceAccountTokens(judging), serviceAccountTokens(judging)],
+    apiAudiences: () => names.apiAudiences,
     subresources: [
       { entry: tokenSubresource, handle: tokenRequestHandler({ readBody, issue: issueToken }) },
     ],
@@ -44,7 +51,8 @@ export const issuerFeature: Feature = async (context) => {
     anonymousPaths: options.serviceAccountIssuerPublic ? issuerPaths : [],
     onListening: async () => {
       const { url } = context.location()
-      names.settle(await keptIssuer(view, () => url, signal))
+      const keySource = options.serviceAccountSigningKeyFile === undefined ? 'cluster' : 'files'
+      names.settle(await keptIssuer(view, { firstIssuer: url, keys: keySource }, signal))
       const [issuer] = names.issuers
       const jwksUri = options.serviceAccountJwksUri ?? `${url}${jwksPath}`
       if (isDiscoverable(issuer, log)) {
@@ -67,8 +75,26 @@ async function openKeys({ options, view, clock, log, pki, signal }: FeatureConte
     return { keys: await openStaticKeys({ signingKeyFile, keyFiles }), noteToken: async () => {} }
   }
   const firstKey = async () => pki.serviceAccount.key
-  const keys = await StoredKeys.open({ view, clock, log, signal, firstKey })
+  const rotationPeriodMs = options.serviceAccountKeyRotationPeriod
+  const keys = await StoredKeys.open({ view, clock, log, signal, firstKey, rotationPeriodMs })
   return { keys, noteToken: (kid, untilMs) => keys.noteToken(kid, untilMs) }
+}
+
+/** Counts the uses of tokens under Kubernetes' names. */
+function countUses(metrics: MetricsRegistry): (use: TokenUse) => void {
+  const counter = (use: TokenUse, what: string) =>
+    metrics
+      .counter(
+        `serviceaccount_${use}_tokens_total`,
+        `Cumulative ${what} service account tokens used`,
+      )
+      .with()
+  const counters = {
+    valid: counter('valid', 'valid projected'),
+    stale: counter('stale', 'stale projected'),
+    legacy: counter('legacy', 'legacy'),
+  }
+  return (use) => counters[use].inc()
 }
 
 /** Names that are known only once the server knows its own address. */
@@ -104,31 +130,4 @@ function isDiscoverable(issuer: string, log: Logger): boolean {
     'outsiders cannot discover this issuer; its documents are not served',
   )
   return false
-}
-
-function problemsOfIssuerOptions(options: ServerOptions): string[] {
-  const {
-    serviceAccountIssuer: issuers,
-    serviceAccountJwksUri: jwksUri,
-    serviceAccountMaxTokenExpiration: longestMs,
-  } = options
-  const hasKeyFiles = options.serviceAccountKeyFile.length > 0
-  return [
-    ...issuers.flatMap((issuer) => {
-      const problem = problemOfIssuer(issuer)
-      return problem === undefined ? [] : [`--service-account-issuer ${problem}`]
-    }),
-    ...(new Set(issuers).size < issuers.length
-      ? ['--service-account-issuer names the same issuer twice']
-      : []),
-    ...(jwksUri !== undefined && !jwksUri.startsWith('https://')
-      ? ['--service-account-jwks-uri must be an https URL']
-      : []),
-    ...(hasKeyFiles && options.serviceAccountSigningKeyFile === undefined
-      ? ['--service-account-key-file needs --service-account-signing-key-file']
-      : []),
-    ...(longestMs > 0 && longestMs < 3_600_000
-      ? ['--service-account-max-token-expiration must be an hour or more, or 0']
-      : []),
-  ]
 }

@@ -37,7 +37,7 @@ export interface LocalClusterParts {
   readonly log: Logger
   readonly serviceCidrs: readonly [string, ...string[]]
   readonly authenticateToken: ReviewSources['authenticateToken']
-  readonly issueToken: ReviewSources['issueToken']
+  readonly issueToken?: ReviewSources['issueToken']
 }
 
 function subjectOfRequest(encoded: string) {

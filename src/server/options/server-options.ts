@@ -203,6 +203,14 @@ export const serverOptions = defineOptions({
     describe: 'let the default tokens of Pods live a year, for clients that do not read them again',
   },
   'service-account-issuer-public': {
+  'service-account-key-rotation-period': {
+    type: 'duration',
+    min: 0,
+    default: 0,
+    group: serviceAccounts,
+    describe:
+      'replace the key that signs tokens after this time, a day or more; 0 leaves it to you',
+  },
     type: 'boolean',
     default: false,
     group: serviceAccounts,

@@ -60,6 +60,7 @@ export class IssuerDocumentServer {
     pick: (documents: IssuerDocuments) => IssuerDocument,
   ): void {
     if (!this.#documents) throw notServed()
+    this.#keys.requireSight()
     const { body, contentType, etag } = pick(this.#documents)
     const maxAge = this.#keys.current.maxAgeSeconds
     response.setHeader('Cache-Control', `public, max-age=${maxAge}`)

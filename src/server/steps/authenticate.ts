@@ -17,6 +17,7 @@ function identify(
 ): void | Promise<void> {
   if (found === undefined) throw unauthorized('no credential that we know')
   exchange.authentication = withBaseGroup(found)
+  for (const [key, value] of Object.entries(found.auditNotes ?? {})) exchange.annotate(key, value)
   return parts.checkRevocation(exchange.authentication)
 }
 

@@ -6,7 +6,7 @@ import type { ParsedRequest } from '../request-info.ts'
 /** Hands the request to whoever answers it. */
 export function route(exchange: Exchange, parts: PipelineParts): void | Promise<void> {
   const { request, response, info, authentication } = exchange
-  const routed: RoutedRequest = { request, info, authentication }
+  const routed: RoutedRequest = { request, info, authentication, audit: exchange }
   if (exchange.upgrade) return leaveHttp(exchange, routed, parts)
   if (!info.isResourceRequest) return parts.paths(routed, response, exchange.signal)
   if (info.subresource !== 'proxy') checkShape(info, request.method ?? '')

@@ -20,6 +20,7 @@ import { reviews } from './cases/reviews.ts'
 import { rights } from './cases/rights.ts'
 import { selecting } from './cases/selecting.ts'
 import { subresources } from './cases/subresources.ts'
+import { tokens } from './cases/tokens.ts'
 import { watching } from './cases/watching.ts'
 import { type Difference, describeDifference } from './compare.ts'
 import { knownDifferences, reasonFor } from './known-differences.ts'
@@ -43,6 +44,7 @@ const topics: readonly (readonly [claim: string, topic: Topic])[] = [
   ['subresources [GND-R92, GND-R45]', subresources],
   ['paths and methods [GND-R92, GND-R53]', paths],
   ['reviews [GND-R92, GND-R46]', reviews],
+  ['tokens of service accounts [ISS-R34, ISS-K2, ISS-K4, ISS-K9, ISS-K12]', tokens],
   ['rights [GND-R92, GND-R70, GND-R76, GND-R79]', rights],
   ['default roles and bindings [GND-R92, GND-R79]', defaultRoles],
   ['documents [GND-R92, GND-R42, GND-R43, GND-R44]', documents],

@@ -14,6 +14,8 @@ import type { ServerPair } from './run-topic.ts'
 
 const program = fileURLToPath(new URL('../../../interop/peers/run-kube-apiserver', import.meta.url))
 
+const jwksUri = 'https://issuer.example/openid/v1/jwks'
+
 /** Both servers, running, and what can be done to them. */
 export interface RunningPair extends ServerPair {
   /** Makes every version so far too old for both. */
@@ -52,7 +54,8 @@ class Peer {
 
   async start(): Promise<void> {
     const ports = ['--port', this.#port, '--etcd-port', this.#etcdPort]
-    const child = spawn(program, ['--dir', this.#directory, ...ports], {
+    const flags = ['--', `--service-account-jwks-uri=${jwksUri}`]
+    const child = spawn(program, ['--dir', this.#directory, ...ports, ...flags], {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     this.#child = child
@@ -99,7 +102,14 @@ async function connectTo(
   })
 }
 
-/** Starts a kube-apiserver on etcd and our server, with the same people in their token files. */
+/** Lets both issue the same tokens: as `run-kube-apiserver` has it, with its keys. */
+const sharedIssuer = (directory: string): string[] => [
+  '--service-account-issuer=https://kubernetes.default.svc.cluster.local',
+  `--service-account-jwks-uri=${jwksUri}`,
+  `--service-account-signing-key-file=${join(directory, 'pki', 'sa.key')}`,
+]
+
+/** Starts a kube-apiserver on etcd and our server, with the same people, keys and issuer. */
 export async function startServers(): Promise<RunningPair> {
   const directory = await mkdtemp(join(tmpdir(), 'same-answers-'))
   const endings: (() => Promise<unknown>)[] = []
@@ -113,7 +123,13 @@ export async function startServers(): Promise<RunningPair> {
     await peer.start()
     const tokenFile = join(directory, 'tokens.csv')
     const own = await startSallyport({
-      args: ['--token-auth-file', tokenFile, '--advertise-address', '127.0.0.1'],
+      args: [
+        '--token-auth-file',
+        tokenFile,
+        '--advertise-address',
+        '127.0.0.1',
+        ...sharedIssuer(directory),
+      ],
     })
     endings.push(() => own.stop())
     const tokens = await readTokens(tokenFile)

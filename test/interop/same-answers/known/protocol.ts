@@ -101,9 +101,17 @@ export const protocol: readonly KnownDifference[] = [
       /^headers\.(etag|vary|cache-control)/.test(at) && /GET \/(apis?|openapi)\b/.test(request),
   },
   {
+    what: 'Caching of the documents of the service-account issuer',
+    theirs: 'no ETag',
+    ours: 'an ETag, and 304 to whoever has it already',
+    why: 'relying parties and mirrors ask often',
+    matches: ({ at, request }) =>
+      at === 'headers.etag' && /GET \/(\.well-known|openid)\//.test(request),
+  },
+  {
     what: 'Subresources that need a kubelet, a scheduler or a later feature of Sallyport',
     theirs:
-      '`pods/log`, `/exec`, `/attach`, `/portforward`, `/proxy`, `/binding`, `/eviction`, `/ephemeralcontainers`, `/resize`; `nodes/proxy`, `services/proxy`, `serviceaccounts/token`',
+      '`pods/log`, `/exec`, `/attach`, `/portforward`, `/proxy`, `/binding`, `/eviction`, `/ephemeralcontainers`, `/resize`; `nodes/proxy`, `services/proxy`',
     ours: 'not served',
     why: 'Pods are objects here; nothing runs them',
     matches: ({ topic, at, ours }) =>
