@@ -16,8 +16,10 @@ export interface ConnectionsOptions {
   /** The server's address, or all of them: the first names the cluster, the others are asked when it is gone. */
   readonly servers: string | readonly string[]
   readonly tls?: TransportTls
-  /** Without it requests are anonymous. An `http://` server never gets a credential. */
+  /** Without it requests are anonymous. An `http://` server gets no credential. */
   readonly credentials?: CredentialSource
+  /** Sends credentials to an `http://` server too, where anybody on the way can read them. */
+  readonly allowHttp?: boolean
   readonly wrappers?: readonly RequestWrapper[]
   /** Sent with every request in place of the caller's, for example to impersonate; names in lower case. */
   readonly headers?: RequestHeaders
@@ -54,6 +56,7 @@ export class Connections {
   readonly #replaced = new WeakSet<Credential>()
   readonly #leave: (() => void)[] = []
   #newest: Generation | undefined
+  #destroyed = false
   #anonymous: Generation | undefined
   readonly #retired = new Set<WeakRef<Generation>>()
 
@@ -63,15 +66,8 @@ export class Connections {
     const [first] = all
     this.options = options
     this.server = first.origin + first.basePath
-    this.#source = first.tls ? credentials : undefined
-    this.route = {
-      addresses: new AddressSet(all),
-      proxy: chooseProxy(first, options),
-      tls,
-      connectTimeoutMs: options.connectTimeoutMs ?? defaultConnectTimeoutMs,
-      maxConnections: options.maxConnections ?? defaultMaxConnections,
-      http2: options.http === '1.1' || !first.tls ? false : undefined,
-    }
+    this.#source = first.tls || options.allowHttp ? credentials : undefined
+    this.route = routeOf(all, options)
     const rotated = this.#source?.onRotate((next, previous) => this.#rotate(next, previous))
     const distrusted = tls.trust?.onChange(() => this.#closeIdle())
     for (const leave of [rotated, distrusted]) if (leave) this.#leave.push(leave)
@@ -89,12 +85,14 @@ export class Connections {
 
   /** A credential that the source has handed out, with its connections. */
   identityOf(credential: Credential | undefined): Identity {
+    if (this.#destroyed) throw destroyed()
     if (!this.#newest || (credential && !this.#replaced.has(credential))) this.#renew(credential)
     return { credential, generation: this.#newest ?? this.anonymous() }
   }
 
   /** Connections that show no certificate, for requests that bring an identity of their own. */
   anonymous(): Generation {
+    if (this.#destroyed) throw destroyed()
     if (this.#newest && !this.#newest.certificate) return this.#newest
     this.#anonymous ??= new Generation(this.route, undefined)
     return this.#anonymous
@@ -103,7 +101,8 @@ export class Connections {
   /** Cuts every connection, also those of earlier certificates, and leaves the source alone. */
   destroy(): void {
     for (const leave of this.#leave.splice(0)) leave()
-    const reason = new ConnectionFailed('the connections were closed by their owner')
+    const reason = destroyed()
+    this.#destroyed = true
     for (const retired of this.#retired) retired.deref()?.cut(reason)
     this.#newest?.cut(reason)
     this.#anonymous?.cut(reason)
@@ -130,5 +129,23 @@ export class Connections {
   #closeIdle(): void {
     this.#newest?.closeIdle()
     this.#anonymous?.closeIdle()
+  }
+}
+
+const destroyed = (): ConnectionFailed =>
+  new ConnectionFailed('the connections to the cluster were closed by their owner')
+
+function routeOf(
+  all: ReturnType<typeof parseServers>,
+  { tls = {}, connectTimeoutMs, maxConnections, http, ...proxies }: ConnectionsOptions,
+): Route {
+  const [first] = all
+  return {
+    addresses: new AddressSet(all),
+    proxy: chooseProxy(first, proxies),
+    tls,
+    connectTimeoutMs: connectTimeoutMs ?? defaultConnectTimeoutMs,
+    maxConnections: maxConnections ?? defaultMaxConnections,
+    http2: http === '1.1' || !first.tls ? false : undefined,
   }
 }

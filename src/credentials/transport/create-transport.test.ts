@@ -272,7 +272,10 @@ test.each([['t\nwo'], ['sp ace'], ['ümlaut'], ['']])(
   },
 )
 
-test('an http server gets no credential, and the source is not asked [CRED-S9]', async () => {
+test.each([
+  ['gets no credential, and the source is not asked', {}, null, 0],
+  ['gets one if the caller insists', { allowHttp: true }, 'Bearer t1', 1],
+])('an http server %s [CRED-S9]', async (_, options, expected, asked) => {
   const server = createServer((request, response) =>
     response.end(JSON.stringify(request.headers.authorization ?? null)),
   ).listen(0, '127.0.0.1')
@@ -280,10 +283,11 @@ test('an http server gets no credential, and the source is not asked [CRED-S9]',
   await once(server, 'listening')
   const credentials = new FakeSource(tokenCredential('t1'))
   const { port } = server.address() as AddressInfo
-  const connections = new Connections({ servers: `http://127.0.0.1:${port}`, credentials })
+  const servers = `http://127.0.0.1:${port}`
+  const connections = new Connections({ servers, credentials, ...options })
   lab.own(connections)
-  expect(await ask(createTransport(connections))).toBeNull()
-  expect(credentials.asked).toBe(0)
+  expect(await ask(createTransport(connections))).toBe(expected)
+  expect(credentials.asked).toBe(asked)
 })
 
 test('wrappers see a request in turn, the last one first, and may bring an identity [CRED-R22]', async () => {

@@ -213,4 +213,5 @@ test('connections that are destroyed leave no socket and no listener behind', as
   transport.destroy()
   await Promise.all(gone)
   expect(credentials.listeners).toBe(0)
+  await expect(transport.send(get('/'))).rejects.toThrow(/closed by their owner/)
 })
