@@ -16,14 +16,12 @@ const mostOnTheWay = 16 << 20
 /** A link without faults. */
 export const fairWeather: Weather = { delayMs: 0, lossRate: 0, retransmitMs: 200 }
 
-/** A TCP relay that delays, stalls, goes silent and cuts, at the wish of a test. */
+/** A TCP relay that delays, stalls and cuts, at the wish of a test. */
 export class BadRelay {
   weather: Weather
   readonly #target: { readonly host: string; readonly port: number }
   readonly #server = createServer({ allowHalfOpen: true }, (socket) => this.#accept(socket))
   readonly #open = new Set<Socket>()
-  readonly #silenced = new WeakSet<Socket>()
-  #isSilent = false
 
   constructor(target: { readonly host: string; readonly port: number }, weather: Weather) {
     this.#target = target
@@ -51,20 +49,6 @@ export class BadRelay {
     for (const socket of this.#open) socket.resetAndDestroy()
   }
 
-  /** From now on nothing passes and nobody is told, as when a cable is pulled. */
-  goSilent(): void {
-    this.#isSilent = true
-    for (const socket of this.#open) {
-      this.#silenced.add(socket)
-      socket.pause()
-    }
-  }
-
-  /** Ends the silence for new connections; those that were open stay silent. */
-  speakAgain(): void {
-    this.#isSilent = false
-  }
-
   async close(): Promise<void> {
     for (const socket of this.#open) socket.destroy()
     this.#server.close()
@@ -72,11 +56,6 @@ export class BadRelay {
   }
 
   #accept(near: Socket): void {
-    if (this.#isSilent) {
-      this.#keep(near, near)
-      near.pause()
-      return
-    }
     const far = connect({ ...this.#target, allowHalfOpen: true, noDelay: true })
     near.setNoDelay(true)
     this.#carry(near, far)
@@ -103,7 +82,7 @@ export class BadRelay {
     const arrive = (): void => {
       for (;;) {
         const first = queue[0]
-        if (!first || this.#silenced.has(from) || to.destroyed) return
+        if (!first || to.destroyed) return
         const waitMs = first.at - performance.now()
         if (waitMs >= 1) {
           setTimeout(arrive, waitMs)

@@ -159,6 +159,37 @@ describe.skipIf(!tunnelPeersAreHere).each(pairs)('$name', (pair) => {
   })
 })
 
+describe.skipIf(!tunnelPeersAreHere).each(pairs)('$name', (pair) => {
+  test('the agent follows a static count of servers from 1 to 4 [TUN-U16]', async () => {
+    const servers: TunnelServer[] = []
+    const balancer = await TcpBalancer.start()
+    const grow = async (count: number): Promise<void> => {
+      while (servers.length < count) {
+        const flags = [`--server-count=${count}`]
+        servers.push(await lab.server({ maker: pair.server, mode: 'http-connect', flags }))
+      }
+      for (const { place } of servers) balancer.backends.add(place.agentPort)
+    }
+    try {
+      await grow(1)
+      const flags = ['--sync-forever', '--sync-interval=200ms', '--sync-interval-cap=500ms']
+      const agent = await lab.agent({ maker: pair.agent, port: balancer.port, flags })
+      for (const count of [1, 2, 4]) {
+        await grow(count)
+        await lab.agentReady(agent, count)
+        const known = 'konnectivity_network_proxy_agent_known_server_count'
+        await eventually(`${count} servers are known`, async () => {
+          return (await agent.metrics()).get(known) === count
+        })
+        for (const server of servers) await lab.ready(server)
+        expect(servers).toHaveLength(count)
+      }
+    } finally {
+      await balancer.close()
+    }
+  })
+})
+
 const ourAgents = pairs.filter(({ agent }) => agent === 'ours')
 describe.skipIf(!tunnelPeersAreHere).each(ourAgents)('$name, roll-out', (pair) => {
   test('an agent that drains keeps what is open, gets nothing new and ends when it is idle [TUN-W13, TUN-P10]', async () => {

@@ -25,6 +25,8 @@ const isHere =
   others.every((name) => pathOrReason(findPeer(name)) !== undefined)
 const runner = fileURLToPath(new URL('../../../interop/peers/run-kube-apiserver', import.meta.url))
 const audience = 'system:konnectivity-server'
+const knownServers = 'konnectivity_network_proxy_agent_known_server_count'
+const often = ['--sync-interval=200ms', '--sync-interval-cap=1s']
 
 describe.skipIf(!isHere)('with a kube-apiserver that reviews tokens and keeps leases', () => {
   let lab: TunnelLab
@@ -113,23 +115,35 @@ describe.skipIf(!isHere)('with a kube-apiserver that reviews tokens and keeps le
   }
 
   test.each(pairs)(
-    '$name: the agent counts the servers by their leases [TUN-W16, TUN-W17]',
+    '$name: the agent counts the servers by their leases, from 1 to 4 [TUN-W16, TUN-W17, TUN-U16]',
     async (pair) => {
       const label = `k8s-app=${pair.server}-${pair.agent}`
       const flags = [`--kubeconfig=${kubeconfig}`]
       const leased = [...flags, '--enable-lease-controller', `--lease-label=${label}`]
-      const counting = [...flags, '--count-server-leases', `--lease-label=${label}`]
+      const counting = [...flags, '--count-server-leases', `--lease-label=${label}`, ...often]
       const startLeased = () =>
         lab.server({ maker: pair.server, mode: 'http-connect', flags: leased })
-      const servers = await Promise.all([startLeased(), startLeased()])
-      const balancer = await TcpBalancer.start(...servers.map(({ place }) => place.agentPort))
+      const servers = [await startLeased()]
+      const balancer = await TcpBalancer.start()
+      const grow = async (count: number): Promise<void> => {
+        while (servers.length < count) servers.push(await startLeased())
+        for (const { place } of servers) balancer.backends.add(place.agentPort)
+      }
       try {
+        await grow(1)
         const { port } = balancer
         const agent = await lab.agent({ maker: pair.agent, port, flags: counting })
-        await lab.agentReady(agent, 2)
-        expect(await leases(label)).toHaveLength(2)
+        for (const count of [1, 2, 4]) {
+          await grow(count)
+          await lab.agentReady(agent, count)
+          await eventually(`${count} servers are known`, async () => {
+            return (await agent.metrics()).get(knownServers) === count
+          })
+          for (const server of servers) await lab.ready(server)
+          expect(await leases(label)).toHaveLength(count)
+        }
         servers[0]?.program.signal('SIGTERM')
-        await eventually('one lease is gone', async () => (await leases(label)).length === 1)
+        await eventually('one lease is gone', async () => (await leases(label)).length === 3)
       } finally {
         await balancer.close()
       }
