@@ -64,6 +64,14 @@ export class Http2Carrier implements Carrier {
     })
   }
 
+  throttle(isOn: boolean): void {
+    this.#parts.stream.throttle(isOn)
+  }
+
+  allow(bytes: number): void {
+    this.#parts.stream.allow(bytes)
+  }
+
   write(parts: readonly Buffer[]): void {
     this.#parts.stream.write(parts)
   }

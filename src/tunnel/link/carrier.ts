@@ -14,6 +14,10 @@ export interface Carrier {
   write(parts: readonly Buffer[]): void
   /** Bytes taken by `write` that have not left yet. */
   readonly backlog: number
+  /** Lets the other end send no more than it was allowed already, until it is switched off. */
+  throttle(isOn: boolean): void
+  /** Lets a throttled other end send a little. */
+  allow(bytes: number): void
   /** The shortest round trip seen so far. */
   readonly roundTripMs: number
   /** Ends in order once everything written has left. */

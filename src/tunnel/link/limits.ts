@@ -1,5 +1,7 @@
 /** How much a link keeps in memory before it acts; all in bytes unless named otherwise. */
 export interface LinkLimits {
+  /** Unread bytes of a channel from which on an end that knows no credit is slowed down. */
+  readonly channelPressureBytes: number
   /** Unread bytes that a channel may hold when the other end knows no credit; more ends that channel alone. */
   readonly channelUnreadBytes: number
   /** Unread bytes over all channels; more ends the channel that holds most. */
@@ -18,7 +20,8 @@ const mebibyte = 1024 * 1024
 
 /** Limits that suit a server with thousands of connections. */
 export const defaultLinkLimits: LinkLimits = {
-  channelUnreadBytes: 16 * mebibyte,
+  channelPressureBytes: 1 * mebibyte,
+  channelUnreadBytes: 64 * mebibyte,
   linkUnreadBytes: 256 * mebibyte,
   creditWindowBytes: 16 * mebibyte,
   controlBytes: 8 * mebibyte,

@@ -12,6 +12,8 @@ export interface ChannelHost {
   readonly hasHalfClose: boolean
   readonly window: WindowSurroundings
   readonly maxUnreadBytes: number
+  /** Unread bytes at which a channel begins to press; it stops at half of that. */
+  readonly pressureBytes: number
   readonly closeAnswerMs: number
   send(type: PacketTypeName, bytes: Buffer): void
   enter(source: PayloadSource): void
@@ -20,6 +22,8 @@ export interface ChannelHost {
   unread(change: number): void
   /** Bytes that wait to be sent became more, or fewer. */
   queued(change: number): void
+  /** The channel's reader has fallen behind, or has caught up. */
+  press(channel: LinkChannel, isPressing: boolean): void
   /** The channel is over; its id is unknown from now on. */
   forget(channel: LinkChannel): void
 }
@@ -48,6 +52,9 @@ export class LinkChannel implements Channel, PayloadSource {
   #events: LegEvents | undefined
   #early: ((events: LegEvents) => void)[] = []
   #unread = 0
+  #isPressing = false
+  /** Bytes that the reader was done with so far. */
+  consumedBytes = 0
   #wantsDrained = false
   /** What goes out once the queue is empty. */
   #finIsDue = false
@@ -103,8 +110,15 @@ export class LinkChannel implements Channel, PayloadSource {
   consumed(bytes: number): void {
     if (this.#isOver) return
     this.#unread -= bytes
+    this.consumedBytes += bytes
     this.#host.unread(-bytes)
+    if (this.#isPressing && this.#unread < this.#host.pressureBytes / 2) this.#press(false)
     this.#grant(bytes)
+  }
+
+  #press(isPressing: boolean): void {
+    this.#isPressing = isPressing
+    this.#host.press(this, isPressing)
   }
 
   #grant(bytes: number): void {
@@ -196,6 +210,7 @@ export class LinkChannel implements Channel, PayloadSource {
     if (this.#events) this.#events.data(chunk)
     else this.#early.push((events) => events.data(chunk))
     if (this.#unread > this.#host.maxUnreadBytes) this.overflow()
+    else if (this.#unread > this.#host.pressureBytes && !this.#isPressing) this.#press(true)
   }
 
   /** Nobody reads: gives this channel up, so that the others are not held up. */
@@ -264,6 +279,7 @@ export class LinkChannel implements Channel, PayloadSource {
     this.#host.leave(this)
     this.#host.unread(-this.#unread)
     this.#unread = 0
+    if (this.#isPressing) this.#press(false)
     this.#host.forget(this)
     // Whoever closes from within one of our reports must not be called before it has returned.
     queueMicrotask(() => this.#report((events) => events.closed(error)))

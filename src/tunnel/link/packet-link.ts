@@ -26,6 +26,7 @@ import { type Directions, directionsOf, type LinkSide } from './link-side.ts'
 import { Outbox } from './outbox.ts'
 import { OutgoingDials } from './outgoing-dials.ts'
 import type { PacketTally } from './packet-tally.ts'
+import { Pressure } from './pressure.ts'
 
 /** What a link is made of. */
 export interface PacketLinkOptions {
@@ -53,6 +54,7 @@ export class PacketLink implements Link {
   readonly #dials: OutgoingDials
   readonly #incoming: IncomingDials
   readonly #host: ChannelHost
+  readonly #pressure: Pressure
   readonly #decoder: PacketDecoder
   #events: LinkEvents | undefined
   #lastConnectId = 0
@@ -70,6 +72,10 @@ export class PacketLink implements Link {
     this.#carrier = options.carrier
     this.#directions = directionsOf(options.side, options.capabilities.has('rdial'))
     this.#outbox = new Outbox(options.carrier, options.packets)
+    this.#pressure = new Pressure(
+      options.carrier,
+      () => this.channelCount === 1 && this.#dials.count === 0,
+    )
     this.#host = this.#channelHost()
     this.#dials = new OutgoingDials({
       request: (random, address) => this.#requestDial(random, address),
@@ -165,6 +171,7 @@ export class PacketLink implements Link {
       hasCredit,
       hasHalfClose: capabilities.has('halfclose'),
       maxUnreadBytes: hasCredit ? Number.POSITIVE_INFINITY : limits.channelUnreadBytes,
+      pressureBytes: hasCredit ? Number.POSITIVE_INFINITY : limits.channelPressureBytes,
       closeAnswerMs: limits.closeAnswerMs,
       window: {
         maxWindowBytes: limits.creditWindowBytes,
@@ -180,6 +187,8 @@ export class PacketLink implements Link {
       queued: (change) => {
         this.#queuedBytes += change
       },
+      press: (channel, isPressing) =>
+        isPressing ? this.#pressure.raise(channel) : this.#pressure.lower(channel),
       forget: (channel) => this.#forget(channel),
     }
   }
@@ -362,6 +371,7 @@ export class PacketLink implements Link {
     const lost = new LinkLost(error)
     for (const channel of [...this.#inbound.values(), ...this.#outbound.values()])
       channel.over(lost)
+    this.#pressure.stop()
     this.#outbox.close()
     this.#resolveEnded(error ? { error } : {})
   }

@@ -41,6 +41,8 @@ export class RawPeer implements Carrier {
   isEnded = false
   destroyedBy: Error | undefined
   writes = 0
+  isThrottled = false
+  allowedBytes = 0
   events: CarrierEvents | undefined
 
   constructor(
@@ -93,6 +95,14 @@ export class RawPeer implements Carrier {
 
   destroy(error?: Error): void {
     this.destroyedBy = error
+  }
+
+  throttle(isOn: boolean): void {
+    this.isThrottled = isOn
+  }
+
+  allow(bytes: number): void {
+    this.allowedBytes += bytes
   }
 
   say(packet: ControlPacket): void {

@@ -8,7 +8,7 @@ const largestBytes = 64 * 1024 * 1024
 /** The window is long enough when it takes so many round trips to use it up. */
 const enoughRoundTrips = 2
 
-/** The receive window of a connection: small on a short path, and growing with the distance. */
+/** The receive window of a stream: small on a short path, and growing with the distance. */
 export class FlightWindow {
   #size = smallestBytes
   #roundStart = 0

@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net'
 import type { Clock } from '../../../core/index.ts'
-import { FlightWindow } from './flight-window.ts'
 import { type Frame, FrameReader } from './frame-reader.ts'
 import {
   defaultFrameBytes,
@@ -43,6 +42,8 @@ export interface ConnectionOptions {
 
 /** Frames of this size save headers between two ends of ours; Go sends 16 KiB whatever it is told. */
 const maxFrameBytes = 1024 * 1024
+/** The connection's window while any of its streams is read; the streams have their own. */
+const openWindowBytes = 256 * 1024 * 1024
 /** Answers to PING and SETTINGS that the other end does not fetch. */
 const maxUnreadAnswerBytes = 4 * 1024 * 1024
 /** What costs the sender nothing and us something is allowed this often, and counted over this time. */
@@ -64,8 +65,7 @@ export class Http2Connection implements StreamHost {
   readonly #pings: (() => void)[] = []
   #lastStreamId = 0
   #receiveWindow = defaultWindowBytes
-  /** Absent until a stream is read. */
-  #flight: FlightWindow | undefined
+  #fullWindow = defaultWindowBytes
   #peerStreamWindow = defaultWindowBytes
   readonly #resets: RateLimit
   /** Pings while we have nothing to say; Go pings a lot in answer to data. */
@@ -186,10 +186,13 @@ export class Http2Connection implements StreamHost {
     this.write(parts, stream)
   }
 
+  nowMs(): number {
+    return this.#options.clock.monotonic()
+  }
+
   openWindow(): void {
-    if (this.#flight) return
-    this.#flight = new FlightWindow()
-    this.#widenTo(this.#flight.size)
+    this.#fullWindow = openWindowBytes
+    this.#widen()
   }
 
   blocked(stream: Http2Stream): void {
@@ -206,15 +209,9 @@ export class Http2Connection implements StreamHost {
 
   /** Opens the window again when half of it is used up. */
   #widen(): void {
-    const size = this.#flight?.size ?? defaultWindowBytes
-    if (this.#receiveWindow > size / 2) return
-    const now = this.#options.clock.monotonic()
-    this.#widenTo(this.#flight?.used(now, this.roundTripMs) ?? size)
-  }
-
-  #widenTo(size: number): void {
-    const bytes = size - this.#receiveWindow
-    this.#receiveWindow = size
+    const bytes = this.#fullWindow - this.#receiveWindow
+    if (bytes < this.#fullWindow / 2) return
+    this.#receiveWindow = this.#fullWindow
     this.#send(numberFrame(frameType.WINDOW_UPDATE, 0, bytes))
   }
 
@@ -237,7 +234,7 @@ export class Http2Connection implements StreamHost {
     const stream = this.#streams.get(streamId)
     if (stream) stream.receiveBytes(bytes)
     else this.#mustHaveBeen(streamId)
-    if (this.#flight) this.#widen()
+    if (this.#fullWindow > defaultWindowBytes) this.#widen()
   }
 
   /** Streams that are over may still be spoken of, streams that never were may not. */

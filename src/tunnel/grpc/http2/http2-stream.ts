@@ -1,4 +1,5 @@
 import { SendQueue } from '../../link/index.ts'
+import { FlightWindow } from './flight-window.ts'
 import { defaultWindowBytes, frameFlag, frameHeader, frameType, numberFrame } from './frames.ts'
 import type { HeaderField } from './hpack-decoder.ts'
 import { errorCode, Http2Error } from './http2-error.ts'
@@ -36,6 +37,9 @@ export interface StreamHost {
   /** Bytes that the other end takes on the whole connection. */
   sendWindow: number
   readonly socketBacklog: number
+  /** The shortest round trip seen, 0 before the first. */
+  readonly roundTripMs: number
+  nowMs(): number
   /** Sends frames; the stream is told of its progress. */
   write(parts: readonly Buffer[], stream: Http2Stream): void
   sendHeaders(stream: Http2Stream, fields: readonly HeaderField[], isLast: boolean): void
@@ -46,9 +50,6 @@ export interface StreamHost {
   remove(stream: Http2Stream): void
 }
 
-/** What the other end may send on a stream that is being read, before we say more. */
-const openWindowBytes = 32 * 1024 * 1024
-
 /** One stream of an HTTP/2 connection. */
 export class Http2Stream {
   readonly id: number
@@ -57,7 +58,9 @@ export class Http2Stream {
   #observer: StreamObserver | undefined
   #events: StreamEvents | undefined
   #early: ((events: StreamEvents) => void)[] = []
+  readonly #flight = new FlightWindow()
   #receiveWindow = defaultWindowBytes
+  #isThrottled = false
   /** May become negative when the other end lowers its setting. */
   #sendWindow: number
   /** Trailers, if any, go out when everything written has gone. */
@@ -92,8 +95,19 @@ export class Http2Stream {
     this.#early = []
     for (const report of early) report(events)
     if (this.#isClosed || this.#isEndReceived) return
-    this.#widen()
     this.#host.openWindow()
+    if (!this.#isThrottled) this.#widenTo(this.#flight.size)
+  }
+
+  /** Lets the other end send no more than it was allowed already, until it is switched off. */
+  throttle(isOn: boolean): void {
+    this.#isThrottled = isOn
+    if (!isOn) this.#widen()
+  }
+
+  /** Lets a throttled other end send a little, unless it may still send more than that. */
+  allow(bytes: number): void {
+    if (this.#receiveWindow < bytes) this.#widenTo(bytes)
   }
 
   #report(report: (events: StreamEvents) => void): void {
@@ -180,7 +194,7 @@ export class Http2Stream {
     this.#receiveWindow -= bytes
     if (this.#receiveWindow < 0)
       throw new Http2Error('FLOW_CONTROL_ERROR', 'it sent more than it was allowed to')
-    if (this.#events && this.#receiveWindow < openWindowBytes / 2) this.#widen()
+    if (this.#events) this.#widen()
   }
 
   receiveData(chunk: Buffer): void {
@@ -211,9 +225,16 @@ export class Http2Stream {
     if (this.#isEndReceived) throw new Http2Error('STREAM_CLOSED', 'it goes on after its end')
   }
 
+  /** Opens the window again when half of it is used up. */
   #widen(): void {
-    const bytes = openWindowBytes - this.#receiveWindow
-    this.#receiveWindow = openWindowBytes
+    if (this.#isThrottled || this.#receiveWindow > this.#flight.size / 2) return
+    this.#widenTo(this.#flight.used(this.#host.nowMs(), this.#host.roundTripMs))
+  }
+
+  #widenTo(size: number): void {
+    if (this.#isClosed || this.#isEndReceived) return
+    const bytes = size - this.#receiveWindow
+    this.#receiveWindow = size
     this.#host.write([numberFrame(frameType.WINDOW_UPDATE, this.id, bytes)], this)
   }
 }
