@@ -496,3 +496,44 @@ describe('the end of a link', () => {
     expect(peer.link.isDraining).toBe(true)
   })
 })
+
+describe('an end that knows no credit', () => {
+  const pressing = 1024 * 1024 + 1
+  const slice = () => new Promise((resolve) => setTimeout(resolve, 70))
+
+  test('[TUN-W27] is slowed down for a reader that is alone, and let go when it has caught up', async () => {
+    const peer = new RawPeer('server')
+    const reader = new LegReader(await peer.dialled(1), { isReading: false })
+    peer.sayData(1, Buffer.alloc(pressing))
+    expect(peer.isThrottled).toBe(true)
+    await slice()
+    expect(peer).toMatchObject({ isThrottled: true, allowedBytes: 0 })
+    reader.leg.consumed(pressing)
+    expect(peer.isThrottled).toBe(false)
+  })
+
+  test('[TUN-W27] is not slowed down by a reader that has stopped while others are there', async () => {
+    const peer = new RawPeer('server')
+    const stopped = new LegReader(await peer.dialled(1), { isReading: false })
+    new LegReader(await peer.dialled(2))
+    peer.sayData(1, Buffer.alloc(pressing))
+    await slice()
+    expect(peer.isThrottled).toBe(false)
+    peer.sayData(1, Buffer.alloc(pressing))
+    expect(peer.isThrottled).toBe(false)
+    expect(stopped.isClosed).toBe(false)
+  })
+
+  test('[TUN-W27] is slowed down, never stopped, for readers that read among others', async () => {
+    const peer = new RawPeer('server')
+    const slow = new LegReader(await peer.dialled(1), { isReading: false })
+    new LegReader(await peer.dialled(2))
+    peer.sayData(1, Buffer.alloc(pressing))
+    slow.leg.consumed(1_000)
+    await slice()
+    expect(peer.isThrottled).toBe(true)
+    expect(peer.allowedBytes).toBeGreaterThan(0)
+    slow.leg.close(new Error('enough'))
+    expect(peer.isThrottled).toBe(false)
+  })
+})
