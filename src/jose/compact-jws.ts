@@ -90,8 +90,11 @@ export function signDetachedJws(
   return `${encoded}..${signature.toString('base64url')}`
 }
 
-const encodeHeader = (header: JsonObject, { alg }: AlgorithmKey): string =>
-  Buffer.from(JSON.stringify({ alg, ...header })).toString('base64url')
+/** A header that names its algorithm keeps its order, which is then part of the signature. */
+function encodeHeader(header: JsonObject, { alg }: AlgorithmKey): string {
+  const whole = Object.hasOwn(header, 'alg') ? { ...header, alg } : { alg, ...header }
+  return Buffer.from(JSON.stringify(whole)).toString('base64url')
+}
 
 const signingInput = (header: string, payload: Uint8Array): Buffer =>
   Buffer.from(`${header}.${Buffer.from(payload).toString('base64url')}`, 'latin1')
