@@ -13,9 +13,9 @@ export interface Scale {
 /** What a whole run measures. */
 export const fullScale: Scale = {
   rounds: 3,
-  warmUpBytes: 300e6,
-  bytes: 1e9,
-  echoes: 5000,
+  warmUpBytes: 200e6,
+  bytes: 500e6,
+  echoes: 2000,
   dials: 2000,
 }
 

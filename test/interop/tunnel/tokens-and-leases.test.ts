@@ -6,6 +6,7 @@ import { freePorts } from '../../../bench/tunnel/pairs-ports.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Kubectl, kubectlAt } from '../../support/kubectl.ts'
 import { findPeer, pathOrReason } from '../../support/peers.ts'
+import { startSallyport } from '../../support/sallyport-process.ts'
 import { TcpBalancer } from '../../support/tcp-balancer.ts'
 import { echoTarget } from '../../support/tcp-target.ts'
 import { exchange } from '../../support/tunnel-front.ts'
@@ -28,24 +29,41 @@ const audience = 'system:konnectivity-server'
 const knownServers = 'konnectivity_network_proxy_agent_known_server_count'
 const often = ['--sync-interval=200ms', '--sync-interval-cap=1s']
 
-describe.skipIf(!isHere)('with a kube-apiserver that reviews tokens and keeps leases', () => {
+/** An API server that can be stopped, and its administrator's kubeconfig. */
+interface Api {
+  readonly kubeconfig: string
+  stop(): Promise<unknown>
+}
+
+async function startKubeApiserver(lab: TunnelLab): Promise<Api> {
+  const [port = 0, etcdPort = 0] = await freePorts(2)
+  const place = ['--dir', join(lab.directory, 'kube'), '--port', String(port)]
+  const program = lab.start(runner, [...place, '--etcd-port', String(etcdPort)])
+  const kubeconfig = await program.said(/admin\.kubeconfig$/)
+  return { kubeconfig, stop: () => program.stop('SIGTERM', 20_000) }
+}
+
+const apis = [
+  ['kube-apiserver', startKubeApiserver],
+  ['Sallyport', (): Promise<Api> => startSallyport()],
+] as const
+
+describe.skipIf(!isHere).each(apis)('%s reviews tokens and keeps leases', (_api, startApi) => {
   let lab: TunnelLab
   let kubeconfig: string
   let kubectl: Kubectl
+  let stop: () => Promise<unknown> = async () => {}
 
   beforeAll(async () => {
     lab = await TunnelLab.open()
-    const [port = 0, etcdPort = 0] = await freePorts(2)
-    const place = ['--dir', join(lab.directory, 'kube'), '--port', String(port)]
-    const program = lab.start(runner, [...place, '--etcd-port', String(etcdPort)])
-    kubeconfig = await program.said(/admin\.kubeconfig$/)
+    const api = await startApi(lab)
+    ;({ kubeconfig } = api)
+    stop = () => api.stop()
     kubectl = kubectlAt(kubectlPath ?? '', kubeconfig, join(lab.directory, 'cache'))
     for (const name of ['konnectivity-agent', 'somebody-else']) {
       await kubectl(`create serviceaccount ${name} -n kube-system`)
     }
-    stop = () => program.stop('SIGTERM', 20_000)
   })
-  let stop: () => Promise<unknown> = async () => {}
 
   afterAll(async () => {
     await stop()
