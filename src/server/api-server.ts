@@ -59,6 +59,8 @@ export interface Serving {
   readonly adminKubeconfig: string
   readonly view: ClusterView
   readonly pki: Pki
+  /** What else listens where, by purpose, as `tunnel` for agents. */
+  readonly places: Readonly<Record<string, string>>
 }
 
 const minuteMs = 60_000
@@ -114,9 +116,9 @@ export class ApiServer implements Component {
       clientCa: await openClientCa(options, pki, { log, signal }),
       tokens: features.tokens,
       anonymousPaths: features.anonymousPaths,
+      apiAudiences: features.apiAudiences,
       clock,
       log,
-      apiAudiences: features.apiAudiences,
       signal,
     })
     Object.assign(known, { identity, revocations, features })
@@ -239,7 +241,7 @@ export class ApiServer implements Component {
     })
     await features.listening()
     gate.ready()
-    this.#serving = { url, port, adminKubeconfig: path, view, pki }
+    this.#serving = { url, port, adminKubeconfig: path, view, pki, places: features.places() }
     log.info({ url }, 'serving')
   }
 

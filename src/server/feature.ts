@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Controller, ExtraSubresource, IssueToken, ResourceHandler } from '../api/index.ts'
 import type { TokenAuthenticator } from '../authn/index.ts'
-import type { Admission, Authorizer, Clock, ClusterView, Logger } from '../core/index.ts'
+import type { Admission, Authorizer, Clock, ClusterView, Dialer, Logger } from '../core/index.ts'
 import type { MetricsRegistry } from '../core/metrics/index.ts'
 import type { Pki } from '../pki/index.ts'
 import type { DataDirectory } from './data-directory/index.ts'
@@ -18,6 +18,8 @@ export interface FeatureContext {
   readonly metrics: MetricsRegistry
   readonly clock: Clock
   readonly log: Logger
+  /** Opens connections to Pods, Services and nodes, as `--egress` says. */
+  readonly dialer: Dialer
   /** The body of a request, within the server's limits. */
   readonly readBody: (request: IncomingMessage, signal: AbortSignal) => Promise<Buffer>
   /** Where the outside reaches the server; known once the port is open. */
@@ -45,10 +47,14 @@ export interface FeatureParts {
   readonly admissions?: readonly Admission[]
   /** Makes the tokens that TokenRequest asks for, also within the server. */
   readonly issueToken?: IssueToken
-  /** Exact paths that requests without a credential may ask for; RBAC still decides. */
-  readonly anonymousPaths?: readonly string[]
   /** For whom credentials of the API server are, once the port is open. */
   readonly apiAudiences?: () => readonly string[]
+  /** Exact paths that requests without a credential may ask for; RBAC still decides. */
+  readonly anonymousPaths?: readonly string[]
+  /** Dials for the features that are opened after this one. */
+  readonly dialer?: Dialer
+  /** What else listens where, by purpose, once the port is open. */
+  readonly places?: () => Readonly<Record<string, string>>
   /** Called once the port is open, before the server says that it is ready. */
   readonly onListening?: () => Promise<void>
   /** Run while the server serves. */

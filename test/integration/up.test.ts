@@ -1,10 +1,11 @@
 import { once } from 'node:events'
 import { chmod, chown, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
+import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openCluster } from '../support/cluster-client.ts'
+import { eventually } from '../support/eventually.ts'
 import {
   runSallyport,
   type SallyportProcess,
@@ -56,6 +57,55 @@ test('for a person it prints address, kubeconfig and three commands to try [GND-
   expect(stdout).toMatch(/serves the Kubernetes API at https:\/\/127\.0\.0\.1:\d+/)
   expect(stdout).toContain(join(dataDirectory, 'admin.kubeconfig'))
   expect(stdout.match(/^ {2}kubectl /gm)).toHaveLength(3)
+})
+
+describe('the tunnel [TUN-I2]', () => {
+  test('up runs a tunnel server and an agent that connects to it over TLS', async () => {
+    const server = await start()
+    expect(server.tunnel).toMatch(/^127\.0\.0\.1:\d+$/)
+    const connected = /^.*agent connected.*$/m
+    const line = await eventually('an agent', () => connected.exec(server.stderr())?.[0])
+    expect(line).toContain(hostname().toLowerCase())
+    expect(await server.stop()).toBe(0)
+    expect(server.stderr()).not.toMatch(/"level":"(?:warn|error)"/)
+  })
+
+  test('a person is told where agents connect and how, in one line', async () => {
+    const { stdout } = await runSallyport(
+      ['up', '--data-dir', join(scratch, 'data'), '--secure-port', '0'],
+      {
+        onStdout: (text, child) => {
+          if (text.includes('Ctrl-C stops it')) child.kill('SIGINT')
+        },
+      },
+    )
+    const [line = ''] = /^Tunnel agents connect to 127\.0\.0\.1:\d+.*$/m.exec(stdout) ?? []
+    expect(line).toContain('sallyport tunnel agent --proxy-server-host HOST')
+    expect(line).toContain('--tunnel-agent-bind-address')
+  })
+
+  test('it can be left out', async () => {
+    const server = await start({ args: ['--no-tunnel'] })
+    expect(server.tunnel).toBeUndefined()
+  })
+
+  test('a port in use is said with the option that changes it', async () => {
+    const other = createServer().listen(0, '127.0.0.1')
+    await once(other, 'listening')
+    const { port } = other.address() as { port: number }
+    const { code, stderr } = await runSallyport([
+      'up',
+      '--data-dir',
+      join(scratch, 'data'),
+      '--secure-port',
+      '0',
+      '--tunnel-agent-port',
+      String(port),
+    ])
+    other.close()
+    expect(code).toBe(1)
+    expect(stderr).toContain(`cannot listen on 127.0.0.1:${port} for agents: the port is in use`)
+  })
 })
 
 test('a second start finds state, keys and certificates again [GND-R3]', async () => {

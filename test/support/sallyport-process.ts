@@ -10,6 +10,8 @@ import { buildOnce } from '../build-once.ts'
 interface Serving {
   readonly server: string
   readonly kubeconfig: string
+  /** Where tunnel agents connect, unless there is no tunnel. */
+  readonly tunnel?: string
   readonly dataDirectory: string
 }
 
@@ -93,10 +95,11 @@ export async function startSallyport(
   ])
   if (first === undefined) throw new Error(`sallyport up ended at once:\n${stderr}`)
   const said: unknown = JSON.parse(first)
-  const { server, kubeconfig } = said as Serving
+  const { server, kubeconfig, tunnel } = said as Serving
   return {
     server,
     kubeconfig,
+    ...(tunnel !== undefined && { tunnel }),
     dataDirectory,
     process: child,
     stderr: () => stderr,

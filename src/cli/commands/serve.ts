@@ -16,13 +16,16 @@ export const serveCommand = defineCommand({
   ],
   run: async ({ options: values }, io) => {
     const { runServer } = await import('../run-server.ts')
-    await runServer(values, io, ({ url, adminKubeconfig }) => {
-      const said = { server: url, kubeconfig: adminKubeconfig }
+    await runServer(values, io, ({ url, adminKubeconfig, places }) => {
+      const said = { server: url, kubeconfig: adminKubeconfig, ...places }
       io.stdout(
         values.output === 'json'
           ? `${JSON.stringify(said)}\n`
-          : `serving at ${url}, administrator's kubeconfig ${adminKubeconfig}\n`,
+          : `serving at ${url}, administrator's kubeconfig ${adminKubeconfig}${tunnelPart(places)}\n`,
       )
     })
   },
 })
+
+const tunnelPart = ({ tunnel }: Readonly<Record<string, string>>): string =>
+  tunnel === undefined ? '' : `, tunnel agents connect to ${tunnel}`

@@ -3,16 +3,28 @@ import { serverOptions } from '../../server/options/index.ts'
 import { defineCommand } from '../command.ts'
 import { outputOption } from '../shared-options.ts'
 
+const { default: usualAgentPort, ...agentPort } = serverOptions['tunnel-agent-port']
+const { default: usualPort } = serverOptions['secure-port']
+
 const options = {
   ...serverOptions,
   'bind-address': { ...serverOptions['bind-address'], default: ['127.0.0.1', '::1'] },
+  tunnel: { ...serverOptions.tunnel, default: true },
+  'tunnel-agent-port': {
+    ...agentPort,
+    defaultText: `${usualAgentPort}, or a free one if --secure-port is not ${usualPort}`,
+  },
+  'tunnel-local-agent': { ...serverOptions['tunnel-local-agent'], default: true },
   ...outputOption,
 } as const satisfies OptionTable
+
+/** A second cluster beside the first needs a port for the API only. */
+const agentPortFor = (securePort: number): number => (securePort === usualPort ? usualAgentPort : 0)
 
 /** `sallyport up`. */
 export const upCommand = defineCommand({
   command: 'sallyport up',
-  summary: 'Run everything on this machine: certificates, store and API server, on loopback',
+  summary: 'Run everything on this machine: certificates, store, API server, tunnel; on loopback',
   options,
   examples: [
     {
@@ -27,9 +39,10 @@ export const upCommand = defineCommand({
   ],
   run: async ({ options: values }, io) => {
     const { runServer } = await import('../run-server.ts')
-    await runServer(values, io, ({ url, adminKubeconfig }) => {
+    const { securePort, tunnelAgentPort = agentPortFor(securePort) } = values
+    await runServer({ ...values, tunnelAgentPort }, io, ({ url, adminKubeconfig, places }) => {
       if (values.output === 'json') {
-        io.stdout(`${JSON.stringify({ server: url, kubeconfig: adminKubeconfig })}\n`)
+        io.stdout(`${JSON.stringify({ server: url, kubeconfig: adminKubeconfig, ...places })}\n`)
         return
       }
       io.stdout(
@@ -37,6 +50,7 @@ export const upCommand = defineCommand({
           '',
           `Sallyport serves the Kubernetes API at ${url}`,
           `Administrator's kubeconfig: ${adminKubeconfig}`,
+          ...tunnelLines(places),
           '',
           'Try next, in another terminal:',
           `  export KUBECONFIG=${adminKubeconfig}`,
@@ -51,3 +65,14 @@ export const upCommand = defineCommand({
     })
   },
 })
+
+/** Where agents connect, and what one on another machine takes. */
+function tunnelLines({ tunnel }: Readonly<Record<string, string>>): string[] {
+  if (tunnel === undefined) return []
+  const port = tunnel.slice(tunnel.lastIndexOf(':') + 1)
+  const reach = /^(?:127\.|\[::1\])/.test(tunnel) ? ' (--tunnel-agent-bind-address opens it)' : ''
+  return [
+    `Tunnel agents connect to ${tunnel}; on another machine${reach}: sallyport tunnel agent ` +
+      `--proxy-server-host HOST --proxy-server-port ${port} --ca-cert FILE --agent-cert FILE --agent-key FILE`,
+  ]
+}

@@ -1,5 +1,6 @@
 import type { Feature } from '../feature.ts'
 import { issuerFeature } from './issuer-feature.ts'
+import { tunnelFeature } from './tunnel-feature.ts'
 
-/** The features that live in the API server, in the order in which they are opened. */
-export const allFeatures: readonly Feature[] = [issuerFeature]
+/** The features that live in the API server, in the order in which they are opened: the tunnel dials for the others. */
+export const allFeatures: readonly Feature[] = [tunnelFeature, issuerFeature]

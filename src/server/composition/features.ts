@@ -1,9 +1,10 @@
 import type { ExtraSubresource, IssueToken, ResourceHandler } from '../../api/index.ts'
 import type { Feature, FeatureContext, FeatureParts } from '../feature.ts'
+import { directDialer } from './direct-dialer.ts'
 
 /** What all features together add to the server. */
 export interface OpenFeatures
-  extends Required<Omit<FeatureParts, 'subresources' | 'issueToken' | 'onListening'>> {
+  extends Required<Omit<FeatureParts, 'subresources' | 'issueToken' | 'onListening' | 'dialer'>> {
   /** By `group/version/resource/subresource`. */
   readonly extensions: ReadonlyMap<string, ResourceHandler>
   readonly extras: readonly ExtraSubresource[]
@@ -15,10 +16,15 @@ export interface OpenFeatures
 /** Opens the features one after another. */
 export async function openFeatures(
   features: readonly Feature[],
-  context: FeatureContext,
+  context: Omit<FeatureContext, 'dialer'>,
 ): Promise<OpenFeatures> {
   const opened: FeatureParts[] = []
-  for (const feature of features) opened.push(await feature(context))
+  let dialer = directDialer()
+  for (const feature of features) {
+    const parts = await feature({ ...context, dialer })
+    dialer = parts.dialer ?? dialer
+    opened.push(parts)
+  }
   const subresources = opened.flatMap((parts) => parts.subresources ?? [])
   return {
     tokens: opened.flatMap((parts) => parts.tokens ?? []),
@@ -26,13 +32,14 @@ export async function openFeatures(
     admissions: opened.flatMap((parts) => parts.admissions ?? []),
     controllers: opened.flatMap((parts) => parts.controllers ?? []),
     anonymousPaths: opened.flatMap((parts) => parts.anonymousPaths ?? []),
+    apiAudiences: () => opened.flatMap((parts) => parts.apiAudiences?.() ?? []),
     issueToken: opened.find((parts) => parts.issueToken)?.issueToken,
+    places: () => Object.assign({}, ...opened.map((parts) => parts.places?.())),
     listening: async () => {
       for (const parts of opened) await parts.onListening?.()
     },
     extensions: new Map(subresources.map(({ entry, handle }) => [pathOf(entry), handle])),
     extras: subresources.map(({ entry }) => entry),
-    apiAudiences: () => opened.flatMap((parts) => parts.apiAudiences?.() ?? []),
   }
 }
 

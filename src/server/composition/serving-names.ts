@@ -2,7 +2,8 @@ import { isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import type { ServerOptions } from '../options/index.ts'
 
-const isWildcard = (address: string): boolean => address === '0.0.0.0' || address === '::'
+/** Whether an address stands for all of them. */
+export const isWildcard = (address: string): boolean => address === '0.0.0.0' || address === '::'
 
 /** An address of this machine that others can dial, IPv4 first; loopback when there is none. */
 function ownAddress(): string {
@@ -19,10 +20,21 @@ export function advertiseAddress(options: ServerOptions): string {
   return isWildcard(first) ? ownAddress() : first
 }
 
+/** The address of the port for tunnel agents; `undefined` is all of them. */
+export function tunnelAddress(options: ServerOptions): string | undefined {
+  const address = options.tunnelAgentBindAddress ?? options.bindAddress[0] ?? '127.0.0.1'
+  return isWildcard(address) ? undefined : address
+}
+
 /** Every name and address under which the server may be dialled. */
 export function servingNames(options: ServerOptions, serviceAddress: string): string[] {
-  const bound = options.bindAddress.filter((address) => !isWildcard(address))
-  const everywhere = options.bindAddress.some(isWildcard)
+  const { tunnelAgentBindAddress: forAgents } = options
+  const addresses = [
+    ...options.bindAddress,
+    ...(options.tunnel && forAgents !== undefined ? [forAgents] : []),
+  ]
+  const bound = addresses.filter((address) => !isWildcard(address))
+  const everywhere = addresses.some(isWildcard)
   const own = everywhere
     ? Object.values(networkInterfaces())
         .flatMap((addresses) => addresses ?? [])

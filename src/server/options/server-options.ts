@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { defineOptions, longestTimerMs, type OptionValues } from '../../core/index.ts'
+import { tunnelOptions } from './tunnel-options.ts'
 
 const serving = 'Serving'
 const identity = 'Identity'
@@ -202,7 +203,6 @@ export const serverOptions = defineOptions({
     group: serviceAccounts,
     describe: 'let the default tokens of Pods live a year, for clients that do not read them again',
   },
-  'service-account-issuer-public': {
   'service-account-key-rotation-period': {
     type: 'duration',
     min: 0,
@@ -211,6 +211,7 @@ export const serverOptions = defineOptions({
     describe:
       'replace the key that signs tokens after this time, a day or more; 0 leaves it to you',
   },
+  'service-account-issuer-public': {
     type: 'boolean',
     default: false,
     group: serviceAccounts,
@@ -236,6 +237,7 @@ export const serverOptions = defineOptions({
     group: cluster,
     describe: 'how long Events are kept',
   },
+  ...tunnelOptions,
   'audit-log-path': {
     type: 'path',
     placeholder: 'FILE',
@@ -371,6 +373,9 @@ export function problemsOfServerOptions(options: ServerOptions): string[] {
   }
   if (options.requestheaderAllowedNames.length > 0 && !options.requestheaderClientCaFile) {
     problems.push('--requestheader-allowed-names needs --requestheader-client-ca-file')
+  }
+  if (options.egress === 'tunnel' && !options.tunnel) {
+    problems.push('--egress tunnel needs --tunnel')
   }
   const families = options.serviceClusterIpRange.map((range) => isIP(range.split('/')[0] ?? ''))
   if (families.length === 0 || new Set(families).size !== families.length) {

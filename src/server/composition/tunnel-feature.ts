@@ -1,0 +1,151 @@
+import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
+import { firstServiceAddress } from '../../api/index.ts'
+import { ApiError, type Dialer, SallyportError } from '../../core/index.ts'
+import { checkPeriodically } from '../../pki/index.ts'
+import {
+  createTunnelServer,
+  NoAgentAvailable,
+  type TunnelAgent,
+  type TunnelServer,
+  type TunnelServerConfig,
+} from '../../tunnel/index.ts'
+import type { Feature, FeatureContext } from '../feature.ts'
+import type { ServerOptions } from '../options/index.ts'
+import { agentOrganization } from './agent-certificate.ts'
+import { startLocalAgent } from './local-agent.ts'
+import {
+  advertiseAddress,
+  hostAndPort,
+  isWildcard,
+  servingNames,
+  tunnelAddress,
+} from './serving-names.ts'
+
+const dialTimeoutMs = 30_000
+const keepaliveMs = 30_000
+
+/** The tunnel: a port for agents, the way through them, and an agent of our own if asked for. */
+export const tunnelFeature: Feature = async (context) => {
+  const { options, onClose } = context
+  if (!options.tunnel) return {}
+  const tunnel = new ServedTunnel(context)
+  onClose('tunnel', (deadline) => tunnel.stop(deadline))
+  return {
+    ...(options.egress === 'tunnel' && { dialer: tunnel.dialer }),
+    onListening: () => tunnel.start(),
+    places: () => tunnel.places,
+  }
+}
+
+/** A tunnel server that can only be made once the API server knows its own port. */
+class ServedTunnel {
+  readonly #context: FeatureContext
+  #server: TunnelServer | undefined
+  #agent: TunnelAgent | undefined
+
+  constructor(context: FeatureContext) {
+    this.#context = context
+  }
+
+  get places(): Readonly<Record<string, string>> {
+    const agents = this.#server?.listening.agents
+    return agents === undefined ? {} : { tunnel: agents }
+  }
+
+  /** Dials through agents and in no other way. */
+  readonly dialer: Dialer = {
+    dial: async (target, signal) => {
+      try {
+        if (!this.#server) throw new NoAgentAvailable()
+        return await this.#server.dialer.dial(target, signal)
+      } catch (error) {
+        signal.throwIfAborted()
+        throw error instanceof SallyportError ? unreachable(target, error) : error
+      }
+    },
+  }
+
+  async start(): Promise<void> {
+    const { options, pki, clock, log, metrics, location, signal } = this.#context
+    if (options.tlsCertFile !== undefined) await this.#keepServingCertificate()
+    const config = configOf(options, pki.directory, location().port)
+    const tunnelLog = log.child({ part: 'tunnel' })
+    this.#server = createTunnelServer({ config, metrics, clock, log: tunnelLog })
+    await this.#server.start()
+    if (!options.tunnelLocalAgent) return
+    const host = tunnelAddress(options) ?? '127.0.0.1'
+    const server = { host, port: this.#server.ports.agents }
+    this.#agent = await startLocalAgent({ pki, server, clock, log, signal })
+  }
+
+  async stop(deadline: AbortSignal): Promise<void> {
+    await this.#agent?.stop(deadline)
+    await this.#server?.stop(deadline)
+  }
+
+  /** Agents trust the cluster's CA, so they see a certificate of it even where the API shows another one. */
+  async #keepServingCertificate(): Promise<void> {
+    const { options, pki, log, signal } = this.#context
+    const [serviceCidr = ''] = options.serviceClusterIpRange
+    const names = servingNames(options, firstServiceAddress(serviceCidr))
+    const ensure = async (): Promise<void> => {
+      await pki.ensureServing(names)
+    }
+    await ensure()
+    checkPeriodically(ensure, { name: 'certificate of the tunnel', log, signal })
+  }
+}
+
+function configOf(options: ServerOptions, pkiDirectory: string, port: number): TunnelServerConfig {
+  const at = (name: string): string => join(pkiDirectory, name)
+  return {
+    serverId: randomUUID(),
+    serverCount: 1,
+    // An agent that says it is the host, or has its network, knows the way best.
+    strategies: ['destHost', 'cidr', 'default'],
+    dialTimeoutMs,
+    agents: {
+      host: tunnelAddress(options) ?? '',
+      port: options.tunnelAgentPort,
+      tls: {
+        certFile: at('apiserver.crt'),
+        keyFile: at('apiserver.key'),
+        clientCaFile: at('ca.crt'),
+      },
+      organization: agentOrganization,
+      keepaliveMs,
+    },
+    nodeTraffic: {
+      isOn: true,
+      allowedDestinations: ownAddresses(options).map((host) => hostAndPort(host, port)),
+      sniRoutes: [],
+    },
+    tlsMinVersion: options.tlsMinVersion === 'VersionTLS13' ? 'TLSv1.3' : 'TLSv1.2',
+    drainMs: options.shutdownGracePeriod,
+  }
+}
+
+/** Where agents reach this API server and nothing else; loopback only if nobody else can have the port there. */
+function ownAddresses(options: ServerOptions): string[] {
+  const { bindAddress, externalHostname } = options
+  const isBound = (...addresses: string[]) => addresses.some((each) => bindAddress.includes(each))
+  return [
+    ...(isBound('0.0.0.0', '127.0.0.1') ? ['127.0.0.1', 'localhost'] : []),
+    ...(isBound('::', '::1') ? ['::1'] : []),
+    ...bindAddress.filter((address) => !isWildcard(address)),
+    advertiseAddress(options),
+    ...(externalHostname === undefined ? [] : [externalHostname]),
+  ]
+}
+
+function unreachable(
+  { host, port }: { readonly host: string; readonly port: number },
+  cause: SallyportError,
+): ApiError {
+  const message =
+    cause instanceof NoAgentAvailable
+      ? `cannot reach ${hostAndPort(host, port)} through the tunnel: no agent is connected`
+      : cause.message
+  return new ApiError('ServiceUnavailable', message, { cause })
+}

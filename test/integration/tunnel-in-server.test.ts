@@ -1,0 +1,266 @@
+import { once } from 'node:events'
+import { copyFile, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { hostname, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { ApiError, type Dialer, silentLogger, systemClock } from '../../src/core/index.ts'
+import { parsePem } from '../../src/pki/index.ts'
+import { allFeatures } from '../../src/server/composition/all-features.ts'
+import { directDialer } from '../../src/server/composition/direct-dialer.ts'
+import type { Feature } from '../../src/server/index.ts'
+import {
+  createTunnelAgent,
+  type Resolve,
+  type TunnelAgent,
+  type TunnelAgentOptions,
+  tunnelAgentOptionValues,
+} from '../../src/tunnel/index.ts'
+import { openBlackhole } from '../support/blackhole.ts'
+import { HttpsCaller } from '../support/https-caller.ts'
+import { type InProcessServer, startInProcess } from '../support/in-process-server.ts'
+import { echoTarget, type TcpTarget } from '../support/tcp-target.ts'
+
+let scratch: string
+const undo: (() => Promise<unknown> | void)[] = []
+beforeEach(async () => {
+  scratch = await mkdtemp(join(tmpdir(), 'sallyport-tunnel-in-server-'))
+  undo.push(() => rm(scratch, { recursive: true, force: true }))
+})
+afterEach(async () => {
+  for (const step of undo.splice(0).reverse()) await step()
+})
+
+const tunnelFlags = ['--tunnel', '--tunnel-agent-port', '0']
+const soon = (): AbortSignal => AbortSignal.timeout(10_000)
+
+/** A server, and the dialer that its features get. */
+async function start(flags: readonly string[], dataDirectory = join(scratch, 'data')) {
+  const handed: { dialer?: Dialer } = {}
+  const dials: Feature = async ({ dialer }) => {
+    handed.dialer = dialer
+    return {}
+  }
+  const features = [...allFeatures, dials]
+  const server = await startInProcess({ flags, features, dataDirectory })
+  undo.push(() => server.close())
+  if (!handed.dialer) throw new Error('no dialer')
+  return { server, dialer: handed.dialer }
+}
+
+async function target(): Promise<TcpTarget> {
+  const echo = await echoTarget()
+  undo.push(() => echo.close())
+  return echo
+}
+
+/** An agent as another machine would run it. */
+async function startAgent(
+  server: InProcessServer,
+  given: {
+    readonly organizations?: readonly string[]
+    readonly options?: Partial<TunnelAgentOptions>
+    readonly resolve?: Resolve
+  } = {},
+): Promise<TunnelAgent> {
+  const { organizations = ['system:nodes'], options = {}, resolve } = given
+  const { cert = '', key = '' } = await server.issue('system:node:edge', organizations)
+  const at = (name: string) => join(scratch, name)
+  await writeFile(at('agent.crt'), cert)
+  await writeFile(at('agent.key'), key)
+  const port = Number(server.serving.places['tunnel']?.split(':').at(-1))
+  const agent = createTunnelAgent({
+    options: tunnelAgentOptionValues({
+      proxyServerPort: port,
+      caCert: join(server.dataDirectory, 'pki', 'ca.crt'),
+      agentCert: at('agent.crt'),
+      agentKey: at('agent.key'),
+      healthServerHost: '127.0.0.1',
+      healthServerPort: 0,
+      adminServerPort: 0,
+      ...options,
+    }),
+    clock: systemClock,
+    log: silentLogger,
+    isRoot: false,
+    env: {},
+    ...(resolve && { resolve }),
+  })
+  await agent.start()
+  undo.push(() => agent.stop(AbortSignal.abort()))
+  return agent
+}
+
+async function echoed(dialer: Dialer, host: string, port: number): Promise<string> {
+  const connection = await dialer.dial({ host, port }, soon())
+  connection.write('hello')
+  const [bytes] = await once(connection, 'data')
+  connection.destroy()
+  return String(bytes)
+}
+
+describe('--egress tunnel', () => {
+  const flags = [...tunnelFlags, '--egress', 'tunnel']
+
+  test('what a feature dials is found and reached by an agent', async () => {
+    const { server, dialer } = await start(flags)
+    const { port } = await target()
+    // Only the agent knows the name.
+    const agent = await startAgent(server, { resolve: async () => ['127.0.0.1'] })
+    await agent.connected(soon())
+    expect(await echoed(dialer, 'web.pods.invalid', port)).toBe('hello')
+  })
+
+  test('without an agent the dial fails at once with a 503, and nothing is dialled directly', async () => {
+    const { dialer } = await start(flags)
+    const { port, open } = await target()
+    const failure = await dialer.dial({ host: '127.0.0.1', port }, soon()).catch((err) => err)
+    expect(failure).toBeInstanceOf(ApiError)
+    expect([failure.reason, failure.message]).toEqual([
+      'ServiceUnavailable',
+      `cannot reach 127.0.0.1:${port} through the tunnel: no agent is connected`,
+    ])
+    expect(open.size).toBe(0)
+  })
+
+  test('what the agent cannot reach is a 503 with its words', async () => {
+    const { server, dialer } = await start([...flags, '--tunnel-local-agent'])
+    await server.logged('agent connected')
+    const gone = await echoTarget()
+    await gone.close()
+    const failure = await dialer
+      .dial({ host: '127.0.0.1', port: gone.port }, soon())
+      .catch((err) => err)
+    expect(failure).toMatchObject({ reason: 'ServiceUnavailable' })
+    expect(failure.message).toMatch(/through the tunnel: .*connection refused/)
+  })
+
+  test('needs the tunnel', async () => {
+    await expect(start(['--egress', 'tunnel'])).rejects.toThrow('--egress tunnel needs --tunnel')
+  })
+})
+
+describe('--egress direct', () => {
+  test('dials by TCP, though agents are connected', async () => {
+    const { server, dialer } = await start([...tunnelFlags, '--tunnel-local-agent'])
+    await server.logged('agent connected')
+    const { port } = await target()
+    expect(await echoed(dialer, '127.0.0.1', port)).toBe('hello')
+    const { text } = await (await server.admin()).get('/metrics')
+    expect(text).toMatch(/^konnectivity_network_proxy_server_dial_duration_seconds_count 0$/m)
+  })
+
+  test('gives up on what does not answer at its deadline', async () => {
+    const blackhole = await openBlackhole()
+    undo.push(() => blackhole.close())
+    const [host = '', port] = blackhole.address.split(':')
+    const dialed = directDialer(100).dial({ host, port: Number(port) }, soon())
+    await expect(dialed).rejects.toThrow(`cannot reach ${blackhole.address}: no answer in time`)
+  })
+})
+
+describe('the port for agents', () => {
+  test('takes certificates of the cluster that name system:nodes, and no others', async () => {
+    const { server } = await start(tunnelFlags)
+    const person = await startAgent(server, { organizations: ['system:masters'] })
+    expect(await server.logged('agent refused')).toContain('does not name system:nodes')
+    expect(person.servers).toEqual([])
+    const node = await startAgent(server)
+    await node.connected(soon())
+  })
+
+  test('is shown in the metrics of the server', async () => {
+    const { server } = await start([...tunnelFlags, '--tunnel-local-agent'])
+    await server.logged('agent connected')
+    const { text } = await (await server.admin()).get('/metrics')
+    expect(text).toContain(
+      'konnectivity_network_proxy_server_ready_backends{proxy_strategy="default"} 1',
+    )
+  })
+
+  test('shows the own CA to agents even where the API shows a certificate from elsewhere', async () => {
+    const first = await start([], join(scratch, 'other'))
+    for (const name of ['apiserver.crt', 'apiserver.key'])
+      await copyFile(join(first.server.dataDirectory, 'pki', name), join(scratch, name))
+    const { server } = await start([
+      ...tunnelFlags,
+      '--tunnel-local-agent',
+      '--tls-cert-file',
+      join(scratch, 'apiserver.crt'),
+      '--tls-private-key-file',
+      join(scratch, 'apiserver.key'),
+    ])
+    expect(await server.logged('agent connected')).toContain(hostname().toLowerCase())
+  })
+
+  test('is not there unless asked for', async () => {
+    const { server } = await start([])
+    expect(server.serving.places).toEqual({})
+    const { text } = await (await server.admin()).get('/metrics')
+    expect(text).not.toContain('konnectivity')
+  })
+})
+
+describe('from the nodes', () => {
+  const nodeOptions = (address: string): Partial<TunnelAgentOptions> => ({
+    featureGates: ['NodeToMasterTraffic=true'],
+    bindAddress: '127.0.0.1',
+    target: [`${address}:0`],
+  })
+
+  test.each(['127.0.0.1', 'localhost'])('agents reach this API server as %s', async (host) => {
+    const { server } = await start(tunnelFlags)
+    const agent = await startAgent(server, { options: nodeOptions(`${host}:${server.port}`) })
+    await agent.connected(soon())
+    const [{ port } = { port: 0 }] = agent.nodePorts
+    // The API server's own certificate is what the client verifies.
+    const caller = new HttpsCaller({ port, ca: server.serving.pki.clusterCa.bundlePem })
+    undo.push(() => caller.close())
+    expect((await caller.get('/version')).status).toBe(200)
+  })
+
+  test('and nothing else of this machine', async () => {
+    const { server } = await start(tunnelFlags)
+    const other = await target()
+    const agent = await startAgent(server, { options: nodeOptions(other.address) })
+    await agent.connected(soon())
+    const [{ port } = { port: 0 }] = agent.nodePorts
+    const caller = new HttpsCaller({ port, ca: server.serving.pki.clusterCa.bundlePem })
+    undo.push(() => caller.close())
+    await expect(caller.get('/')).rejects.toThrow(/socket|ECONNRESET/)
+    expect(await server.logged('dial of an agent refused')).toContain('is not allowed')
+    expect(other.open.size).toBe(0)
+  })
+})
+
+describe('the agent inside the server', () => {
+  const flags = [...tunnelFlags, '--tunnel-local-agent']
+  const file = () => join(scratch, 'data', 'pki', 'tunnel-agent.pem')
+
+  test('has a certificate of its node, which only the owner can read and which is kept', async () => {
+    const first = await start(flags)
+    await first.server.logged('agent connected')
+    expect((await stat(file())).mode & 0o777).toBe(0o600)
+    const pem = await readFile(file(), 'utf8')
+    expect(parsePem(pem).map(({ label }) => label)).toEqual(['PRIVATE KEY', 'CERTIFICATE'])
+    await first.server.halt()
+    const second = await start(flags)
+    await second.server.logged('agent connected')
+    expect(await readFile(file(), 'utf8')).toBe(pem)
+    expect(second.server.log).toContain(hostname().toLowerCase())
+  })
+
+  test('replaces a certificate that is no good', async () => {
+    await mkdir(join(scratch, 'data', 'pki'), { recursive: true, mode: 0o700 })
+    await writeFile(file(), 'garbage')
+    const { server } = await start(flags)
+    await server.logged('agent connected')
+    expect(await readFile(file(), 'utf8')).toContain('BEGIN CERTIFICATE')
+  })
+
+  test('never takes the server down with it', async () => {
+    await mkdir(file(), { recursive: true, mode: 0o700 })
+    const { server } = await start(flags)
+    expect(server.log).toContain('cannot run; everything else goes on')
+    expect((await (await server.admin()).get('/readyz')).status).toBe(200)
+  })
+})
