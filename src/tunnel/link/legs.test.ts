@@ -1,5 +1,8 @@
 import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
 import net, { type AddressInfo, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join as joinPath } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { duplexOf } from './duplex-of.ts'
 import { join } from './join.ts'
@@ -12,13 +15,17 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close()
 })
 
-/** Two ends of a real TCP connection, both half-open. */
-async function sockets(): Promise<[Socket, Socket]> {
+/** Two ends of a real connection, both half-open: by TCP, or by a unix socket. */
+async function sockets(path?: string): Promise<[Socket, Socket]> {
   const server = net.createServer({ allowHalfOpen: true })
-  server.listen(0, '127.0.0.1')
+  if (path === undefined) server.listen(0, '127.0.0.1')
+  else server.listen(path)
   await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  const near = net.connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+  const place =
+    path === undefined
+      ? { port: (server.address() as AddressInfo).port, host: '127.0.0.1' }
+      : { path }
+  const near = net.connect({ ...place, allowHalfOpen: true })
   const [[far]] = (await Promise.all([once(server, 'connection'), once(near, 'connect')])) as [
     [Socket],
     unknown,
@@ -119,6 +126,27 @@ describe('a leg on a socket', () => {
     reader.leg.close(new Error('boom'))
     await reader.closed()
     expect((await failed)[0]).toMatchObject({ code: 'ECONNRESET' })
+  })
+
+  test('a unix socket knows no reset and is just closed', async () => {
+    const directory = await mkdtemp(joinPath(tmpdir(), 'sallyport-leg-'))
+    closers.push(() => rm(directory, { recursive: true }))
+    const [near] = await sockets(joinPath(directory, 'socket'))
+    const reader = new LegReader(socketLeg(near))
+    reader.leg.close(new Error('boom'))
+    await reader.closed()
+    expect(near.destroyed).toBe(true)
+  })
+
+  test('a socket whose end is under way is closed for good', async () => {
+    const [near, far] = await sockets()
+    const reader = new LegReader(socketLeg(near))
+    far.pause()
+    reader.leg.write(Buffer.alloc(20_000_000))
+    reader.leg.finish()
+    reader.leg.close(new Error('boom'))
+    await reader.closed()
+    expect([near.destroyed, reader.error]).toEqual([true, undefined])
   })
 
   test('a socket that is gone already reports so', async () => {

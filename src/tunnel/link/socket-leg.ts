@@ -1,5 +1,6 @@
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { TLSSocket } from 'node:tls'
 import type { Leg, LegEvents } from './leg.ts'
 
 /** Unread bytes above which a socket is no longer read. */
@@ -93,9 +94,10 @@ class SocketLeg implements Leg {
   }
 
   #reset(): void {
+    const socket = this.#socket
     // A plain end would let the far side take a torn answer for a whole one.
-    if (this.#socket instanceof Socket) this.#socket.resetAndDestroy()
-    else this.#socket.destroy()
+    if (isResettable(socket)) socket.resetAndDestroy()
+    else socket.destroy()
   }
 
   #linger(): void {
@@ -107,6 +109,13 @@ class SocketLeg implements Leg {
     socket.resume()
   }
 }
+
+/** Only TCP itself has a reset, and only until its end has been sent; Node.js throws or hangs otherwise. */
+const isResettable = (socket: Duplex): socket is Socket =>
+  socket instanceof Socket &&
+  !(socket instanceof TLSSocket) &&
+  socket.remoteFamily !== undefined &&
+  !socket.writableEnded
 
 /** A leg on a socket, which must allow half-open connections; its writes leave together once per turn of the event loop. */
 export const socketLeg = (socket: Duplex): Leg => new SocketLeg(socket)
