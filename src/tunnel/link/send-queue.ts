@@ -1,3 +1,6 @@
+/** Chunks that may stay in memory although they have left, because moving the others costs time. */
+const fewChunks = 16
+
 /** Chunks that wait to be sent, cut at will and never copied. */
 export class SendQueue {
   #chunks: Buffer[] = []
@@ -19,13 +22,20 @@ export class SendQueue {
       if (chunk.length > wanted) {
         add(chunk.subarray(0, wanted))
         this.#chunks[this.#first] = chunk.subarray(wanted)
-        return
+        break
       }
       add(chunk)
       wanted -= chunk.length
       this.#first++
     }
-    if (this.#first === this.#chunks.length) this.clear()
+    this.#forget()
+  }
+
+  /** A queue that is never empty must not keep what has left it. */
+  #forget(): void {
+    if (this.#first < fewChunks && this.#first < this.#chunks.length) return
+    this.#chunks.splice(0, this.#first)
+    this.#first = 0
   }
 
   clear(): void {
