@@ -178,7 +178,7 @@ describe('certificates', () => {
 })
 
 describe('a token that no header can carry is refused', () => {
-  test.each(['a\nb', 'a\r\nX-Injected: 1', 'a\0b', 'tökén', '\u{1f600}', 'a\x7fb'])(
+  test.each(['a\nb', 'a\r\nX-Injected: 1', 'a\0b', 'tökén', '\u{1f600}', 'a\x7fb', 'a\tb', 'a b'])(
     '%j [CRED-S13]',
     async (value) => {
       expect(await outcome(answer({ token: value }))).toBe('TOKEN_INVALID')
@@ -186,7 +186,7 @@ describe('a token that no header can carry is refused', () => {
   )
 
   test('nothing is trimmed [CRED-S13]', async () => {
-    expect(await outcome(answer({ token: ' a ' }))).toEqual({ token: ' a ' })
+    expect(await outcome(answer({ token: ' a ' }))).toBe('TOKEN_INVALID')
   })
 })
 

@@ -120,11 +120,11 @@ function textOf(status: Fields, name: string, refuse: Refuse): string {
 }
 
 function checkToken(token: string, refuse: Refuse): void {
-  // Beyond ASCII, clients do not agree on the bytes that they send.
-  if (!/[^\t\x20-\x7e]/.test(token)) return
+  // Beyond ASCII, clients do not agree on the bytes that they send; spaces are none of a token (RFC 6750 §2.1).
+  if (/^[\x21-\x7e]+$/.test(token)) return
   throw refuse(
     'TOKEN_INVALID',
-    'gave a token that cannot be sent: it has line breaks, or characters that are not ASCII',
+    'gave a token that cannot be sent: it has spaces, line breaks, or characters that are not ASCII',
   )
 }
 
