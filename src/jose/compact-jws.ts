@@ -3,8 +3,8 @@ import { decodeBase64url } from './base64url.ts'
 import { TokenRefused } from './jose-refused.ts'
 import { type JsonObject, member, parseJsonObject } from './strict-json.ts'
 
-/** Tokens of Kubernetes have about 1.2 kB. */
-const longestToken = 16 * 1024
+/** More characters than any token needs: those of Kubernetes have about 1200. */
+export const longestToken = 16 * 1024
 const longestKid = 1024
 
 /** A compact JWS that was taken apart and not yet verified. */

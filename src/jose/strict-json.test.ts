@@ -8,6 +8,7 @@ test('any object comes back as it was', () => {
   fc.assert(
     fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (object) => {
       const text = JSON.stringify(object)
+      fc.pre(!text.includes('__proto__'))
       expect(parse(text)).toEqual(JSON.parse(text))
     }),
   )
@@ -22,6 +23,8 @@ test.each([
   ['a byte order mark', '\uFEFF{}'],
   ['a member twice', '{"aud":"a","aud":"b"}'],
   ['a member twice, once escaped', '{"aud":"a","\\u0061ud":"b"}'],
+  ['a prototype', '{"a":1,"__proto__":{"b":2}}'],
+  ['more depth than anybody needs', `{"a":${'['.repeat(32)}${']'.repeat(32)}}`],
   ['a member twice, deep inside', '{"a":[{"b":{"c":1 , "c" : 2}}]}'],
 ])('%s is refused', (_name, text) => {
   expect(parse(text)).toBeUndefined()
@@ -41,7 +44,7 @@ test.each([
 })
 
 test('what every object inherits is not a member', () => {
-  const object = parse('{"a":1,"__proto__":{"b":2}}')
+  const object = parse('{"a":1}')
   if (!isObject(object)) throw new Error('not read')
   expect(['a', 'b', 'constructor', 'toString'].map((name) => member(object, name))).toEqual([
     1,
@@ -53,4 +56,6 @@ test('what every object inherits is not a member', () => {
 
 test('deep nesting is no danger', () => {
   expect(() => parse(`{"a":${'['.repeat(10_000)}${']'.repeat(10_000)}}`)).not.toThrow()
+  const usual = `{"a":${'['.repeat(31)}${']'.repeat(31)}}`
+  expect(parse(usual)).toEqual(JSON.parse(usual))
 })

@@ -3,12 +3,12 @@ export type JsonObject = Readonly<Record<string, unknown>>
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** Reads bytes as one JSON object; undefined for anything else, for bad UTF-8 and for members that come twice. */
+/** Reads bytes as one JSON object; undefined for anything else, for bad UTF-8 and for what two readers could take in two ways. */
 export function parseJsonObject(bytes: Uint8Array): JsonObject | undefined {
   try {
     const text = utf8.decode(bytes)
     const value: unknown = JSON.parse(text)
-    return isObject(value) && !hasDuplicates(text) ? value : undefined
+    return isObject(value) && !isAmbiguous(text) ? value : undefined
   } catch {
     return undefined
   }
@@ -22,18 +22,21 @@ export const member = (object: JsonObject, name: string): unknown =>
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
+/** Nobody needs more, and readers that recurse have a stack. */
+const deepest = 32
 const punctuationOrString = /[{}[\],]|"(?:[^"\\]|\\.)*"(\s*:)?/g
 
-/** Looks for an object with a member twice; the text is known to be JSON. */
-function hasDuplicates(text: string): boolean {
+/** Looks for members that come twice or change prototypes, and for depth; the text is known to be JSON. */
+function isAmbiguous(text: string): boolean {
   const seen: Set<string>[] = []
   for (const [token, colon] of text.matchAll(punctuationOrString)) {
-    if (token === '{') seen.push(new Set())
-    else if (token === '}') seen.pop()
+    if (token === '{' || token === '[') {
+      if (seen.push(new Set()) > deepest) return true
+    } else if (token === '}' || token === ']') seen.pop()
     else if (colon !== undefined) {
       const name: unknown = JSON.parse(token.slice(0, -colon.length))
       const names = seen.at(-1)
-      if (typeof name !== 'string' || names === undefined || names.has(name)) return true
+      if (typeof name !== 'string' || !names || names.has(name) || name === '__proto__') return true
       names.add(name)
     }
   }

@@ -45,6 +45,14 @@ test('a verdict ends with the token', async () => {
   expect(runs()).toBe(2)
 })
 
+test('a clock that is put back makes no verdict last', async () => {
+  const { ask, runs, pass } = lab()
+  await ask('a')
+  pass(-1)
+  await ask('a')
+  expect(runs()).toBe(2)
+})
+
 test('a verdict for one audience says nothing about another', async () => {
   const { ask, runs } = lab()
   await ask('a', ['x'])

@@ -8,6 +8,10 @@ export interface Verdict<Value> {
   readonly until: number
 }
 
+interface Kept<Value> extends Verdict<Value> {
+  readonly since: number
+}
+
 /** How much is kept. */
 export interface TokenCacheOptions {
   readonly clock: Clock
@@ -28,8 +32,8 @@ export class VerifiedTokenCache<Value> {
   readonly #longestMs: number
   readonly #underWay = new Map<string, Promise<Verdict<Value>>>()
   // Two generations: when the young one is full it becomes the old one, and the old one is dropped.
-  #young = new Map<string, Verdict<Value>>()
-  #old = new Map<string, Verdict<Value>>()
+  #young = new Map<string, Kept<Value>>()
+  #old = new Map<string, Kept<Value>>()
 
   constructor({ clock, capacity = 32_768, longestMs = 10_000 }: TokenCacheOptions) {
     this.#clock = clock
@@ -60,10 +64,12 @@ export class VerifiedTokenCache<Value> {
     return this.#young.size + this.#old.size
   }
 
-  #find(key: string): Verdict<Value> | undefined {
+  #find(key: string): Kept<Value> | undefined {
     const verdict = this.#young.get(key) ?? this.#old.get(key)
     if (!verdict) return undefined
-    if (this.#clock.now() < verdict.until) {
+    const now = this.#clock.now()
+    // A clock that was put back would make a verdict last, and a token from the future good.
+    if (verdict.since <= now && now < verdict.until) {
       if (!this.#young.has(key)) this.#keep(key, verdict)
       return verdict
     }
@@ -76,7 +82,8 @@ export class VerifiedTokenCache<Value> {
     const running = this.#underWay.get(key)
     if (running) return running
     const run = verify().then(({ value, until }) => {
-      const verdict = { value, until: Math.min(until, this.#clock.now() + this.#longestMs) }
+      const since = this.#clock.now()
+      const verdict = { value, since, until: Math.min(until, since + this.#longestMs) }
       // Not after `clear`: what was verified by the old rules is handed out, but not kept.
       if (this.#underWay.get(key) === run) this.#keep(key, verdict)
       return verdict
@@ -89,7 +96,7 @@ export class VerifiedTokenCache<Value> {
     return run
   }
 
-  #keep(key: string, verdict: Verdict<Value>): void {
+  #keep(key: string, verdict: Kept<Value>): void {
     if (this.#young.size >= this.#capacity) {
       this.#old = this.#young
       this.#young = new Map()

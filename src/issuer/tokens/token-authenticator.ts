@@ -89,6 +89,8 @@ function verify(
   { keys, clock, names }: TokenAuthenticatorParts,
 ): Verified {
   const jws = parseCompactJws(token)
+  if (jws.header.typ !== undefined && jws.header.typ.toUpperCase() !== 'JWT')
+    throw new TokenRefused('bad-header', 'the token was made for another purpose (typ)')
   keys.current.accepted.verify(jws)
   const claims = parseClaims(jws.payload)
   if (!names.issuers.includes(textClaim(claims, 'iss')))

@@ -1,10 +1,12 @@
 import { isRecord } from '../../core/index.ts'
+import { longestToken } from '../../jose/index.ts'
 
 /**
  * Who a token says it is from, before anything is verified, so that tokens of others go on to
  * others; undefined for what is no such token.
  */
 export function unverifiedIssuer(token: string): string | undefined {
+  if (token.length > longestToken) return undefined
   const parts = token.split('.')
   if (parts.length !== 3) return undefined
   try {
