@@ -122,12 +122,14 @@ class GrpcStreams implements GrpcService {
     }
     const gone = new AbortController()
     stream.observe({ headers: () => {}, closed: () => gone.abort() })
+    const late = setTimeout(() => gone.abort(), this.#handshakeTimeoutMs)
     const request: LinkRequest = {
       metadata: metadataOf(fields),
       socket: connection.socket,
-      signal: AbortSignal.any([gone.signal, AbortSignal.timeout(this.#handshakeTimeoutMs)]),
+      signal: gone.signal,
     }
     const admission = await this.#admit(request)
+    clearTimeout(late)
     if (stream.isClosed) return
     if ('grpcStatus' in admission) refuseStream(stream, admission)
     else this.#open(stream, connection, request, admission.metadata)
