@@ -1,3 +1,4 @@
+import { visibleLine } from '../core/index.ts'
 import type {
   CertificateDescription,
   CredentialDescription,
@@ -73,7 +74,7 @@ function choiceTable({ used, ignored }: CredentialExplanation): string {
   const cells = (counts: string) => (each: CredentialExplanation['used'][number]) => [
     each.kind,
     counts,
-    printable(each.from),
+    visibleLine(each.from),
     each.reason,
   ]
   return textTable(
@@ -151,12 +152,5 @@ function away(ms: number): string {
 
 function rows(lines: readonly Row[]): string {
   const width = Math.max(...lines.map(([name]) => name.length))
-  return lines.map(([name, value]) => `${name.padEnd(width)}   ${printable(value)}\n`).join('')
+  return lines.map(([name, value]) => `${name.padEnd(width)}   ${visibleLine(value)}\n`).join('')
 }
-
-/** Texts of kubeconfigs and tokens come from others and must not command the terminal. */
-const printable = (text: string): string =>
-  text.replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (character) => {
-    const code = character.codePointAt(0) ?? 0
-    return `U+${code.toString(16).toUpperCase().padStart(4, '0')}`
-  })

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { CommandFailed, SallyportError, WrongUsage } from '../core/index.ts'
+import { CommandFailed, SallyportError, visibleText, WrongUsage } from '../core/index.ts'
 import type { Command } from './command.ts'
 import { closestCommand, commandGroups, matchCommand, overview } from './command-tree.ts'
 import { FailedWithResult } from './failed-with-result.ts'
@@ -47,8 +47,9 @@ function failureOf(error: unknown, io: Io): Failure {
 
 function report(failure: Failure, io: Io, json?: { readonly result: object }): void {
   if (json) io.stdout(`${JSON.stringify({ ...json.result, error: failure })}\n`)
-  io.stderr(`error: ${failure.message}\n`)
-  if (failure.hint) io.stderr(`hint: ${failure.hint}\n`)
+  // Names of a kubeconfig and words of a server are in it.
+  io.stderr(visibleText(`error: ${failure.message}\n`))
+  if (failure.hint) io.stderr(visibleText(`hint: ${failure.hint}\n`))
 }
 
 async function runMatched(command: Command, rest: readonly string[], io: Io): Promise<ExitCode> {

@@ -39,3 +39,9 @@ test('an error keeps its cause and code in a json line', () => {
   const [line = ''] = logged('json', (log) => log.error({ err }, 'failed'))
   expect(JSON.parse(line)).toMatchObject({ err: { message: 'outer', cause: { message: 'inner' } } })
 })
+
+test('a text line has no power over the terminal [CRED-S5]', () => {
+  const err = new Error('said \u009b2J')
+  const [line = ''] = logged('text', (log) => log.warn({ url: '/\u001b[2J', err }, 'a\u0007'))
+  expect(line).toBe('03:04:05.000 warn  aU+0007  url=/U+001B[2J  err="said U+009B2J"\n')
+})

@@ -1,4 +1,4 @@
-import type { Clock, Logger } from '../core/index.ts'
+import { type Clock, type Logger, visibleLine } from '../core/index.ts'
 
 const levels = { error: 50, warn: 40, info: 30, debug: 20 } as const
 
@@ -41,7 +41,8 @@ function asText(level: LogLevel, fields: object, message: string, time: string):
     if (value instanceof Error) return `${key}=${JSON.stringify(value.message)}`
     return `${key}=${JSON.stringify(value, redact)}`
   })
-  return `${time.slice(11, 23)} ${level.padEnd(5)} ${[message, ...shown].join('  ')}\n`
+  const line = `${time.slice(11, 23)} ${level.padEnd(5)} ${[message, ...shown].join('  ')}`
+  return `${visibleLine(line)}\n`
 }
 
 function asJson(level: LogLevel, fields: object, message: string, time: string): string {

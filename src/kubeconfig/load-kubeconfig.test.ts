@@ -1,6 +1,7 @@
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { delimiter, join, relative } from 'node:path'
+import process from 'node:process'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Secret } from '../core/index.ts'
 import { loadContext, loadKubeconfig } from './load-kubeconfig.ts'
@@ -116,6 +117,18 @@ users:
     expect(config.users.get('abs')).toMatchObject({
       clientKey: '/etc/u.key',
       exec: { command: 'login' },
+    })
+  })
+
+  test('never looks up in PATH what lies beside a kubeconfig that is itself named by a relative path [CRED-K3]', async () => {
+    await put('a', 'users: [{name: u, user: {tokenFile: t, exec: {command: ./login}}}]')
+    const { config } = await loadKubeconfig({
+      explicitPath: relative(process.cwd(), at('a')),
+      home,
+    })
+    expect(config.users.get('u')).toMatchObject({
+      tokenFile: at('t'),
+      exec: { command: at('login') },
     })
   })
 

@@ -1,11 +1,11 @@
-import { isAbsolute, join, sep } from 'node:path'
+import { resolve, sep } from 'node:path'
 import { present } from './field-reader.ts'
 import type { Cluster, Kubeconfig, KubeconfigUser } from './kubeconfig.ts'
 
 /** A kubeconfig whose files are named from the root: relative ones are beside the kubeconfig itself. */
 export function withAbsolutePaths(config: Kubeconfig, directory: string): Kubeconfig {
   const absolute = (path: string | undefined): string | undefined =>
-    path === undefined || isAbsolute(path) ? path : join(directory, path)
+    path === undefined ? path : resolve(directory, path)
   const cluster = (entry: Cluster): Cluster => ({
     ...entry,
     ...present({ certificateAuthority: absolute(entry.certificateAuthority) }),

@@ -1,3 +1,4 @@
+import { visibleText } from '../../core/index.ts'
 import type { ExecConfig } from '../../kubeconfig/index.ts'
 import type { PluginHost } from './plugin-run.ts'
 
@@ -8,7 +9,7 @@ const shown = new Map<string, number[]>()
 
 /** How to install a plugin, in the words of its kubeconfig but without power over the terminal. */
 export function installHint({ installHint: hint }: ExecConfig): string | undefined {
-  return hint === undefined ? undefined : visible(hint)
+  return hint === undefined ? undefined : visibleText(hint)
 }
 
 /** Says whether a hint is shown again: a program that tries all the time must not repeat it all the time. */
@@ -22,15 +23,3 @@ export function isHintDue({ command }: ExecConfig, { clock }: PluginHost): boole
   if (shown.size > mostCommands && oldest !== undefined) shown.delete(oldest)
   return true
 }
-
-const unprintable = /[^\p{L}\p{M}\p{N}\p{P}\p{S}\p{Z}\t\n]/gu
-
-/** Control characters stand as U+001B and so on, as kubectl shows them. */
-const visible = (text: string): string =>
-  text
-    .replaceAll('\r\n', '\n')
-    .replace(
-      unprintable,
-      (character) =>
-        `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`,
-    )
