@@ -1,3 +1,4 @@
+export * from './adapters/index.ts'
 export type * from './cluster-request.ts'
 export type * from './credential.ts'
 export * from './credential-error.ts'

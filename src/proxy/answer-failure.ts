@@ -1,6 +1,7 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { ApiError, httpCodeOf, type Logger, SallyportError } from '../core/index.ts'
+import { defaultServerLimits, discardUnreadBody } from '../http/index.ts'
 import { Refusal } from './refusal.ts'
 
 interface FailureAnswer {
@@ -8,9 +9,6 @@ interface FailureAnswer {
   readonly text: string
   readonly headers: Readonly<Record<string, string>>
 }
-
-/** How long the rest of a body that nobody wants is read, so that the client sees the answer. */
-const lingerMs = 1_000
 
 /** Whether a request cannot be trusted to end where it seems to, and so nothing that follows it. */
 export const isMalformed = (error: unknown): boolean =>
@@ -34,11 +32,7 @@ export function answerFailure(
     ...(isMalformed(error) && { Connection: 'close' }),
   })
   response.end(request.method === 'HEAD' ? undefined : text)
-  if (request.complete) return
-  request.resume()
-  const timer = setTimeout(() => request.socket.destroy(), lingerMs)
-  request.once('close', () => clearTimeout(timer))
-  request.once('end', () => clearTimeout(timer))
+  discardUnreadBody(request, response, defaultServerLimits.lingerMs)
 }
 
 /** The same for a connection that asked for another protocol; it ends with the answer. */

@@ -47,6 +47,8 @@ export class FakeApiServer {
   cluster: FakeCluster = emptyCluster
   /** Answers of a test's own, by path without query. */
   readonly answers = new Map<string, Answer>()
+  /** Answers to a request for another protocol, by path without query, as they go over the wire. */
+  readonly upgradeAnswers = new Map<string, string>()
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
 
@@ -147,8 +149,9 @@ export class FakeApiServer {
     this.upgraded.push(socket)
     socket.on('error', () => {})
     const protocol = request.headers.upgrade ?? ''
-    if (request.url?.includes('refuse')) {
-      socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 5\r\nX-App: yes\r\n\r\nnever')
+    const answer = this.upgradeAnswers.get((request.url ?? '').replace(/\?.*/, ''))
+    if (answer !== undefined) {
+      socket.end(answer)
       return
     }
     const key = rawHeaderValues(request.rawHeaders, 'sec-websocket-key')[0]

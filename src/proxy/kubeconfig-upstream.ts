@@ -1,4 +1,4 @@
-import { connectContext, type PluginHost } from '../credentials/index.ts'
+import { contextConnectionOptions, type PluginHost } from '../credentials/index.ts'
 import { Connections, type ProxyEnv } from '../credentials/transport/index.ts'
 import type { ResolvedContext } from '../kubeconfig/index.ts'
 import { upstreamOn } from './transport-upstream.ts'
@@ -23,12 +23,11 @@ export async function upstreamFromKubeconfig(
   options: KubeconfigUpstreamOptions,
 ): Promise<Upstream> {
   const { context, appendServerPath, plugins, env } = options
-  const usual = await connectContext(context, { plugins, proxyEnv: env })
-  usual.destroy() // its options are what is wanted: they hold all that the kubeconfig says
-  const { servers, credentials, tls } = usual.options
+  const usual = await contextConnectionOptions(context, { plugins, proxyEnv: env })
+  const { servers, credentials, tls } = usual
   const addresses = typeof servers === 'string' ? [servers] : servers
   const connections = new Connections({
-    ...usual.options,
+    ...usual,
     servers: appendServerPath ? addresses : addresses.map((server) => new URL(server).origin),
     // Streams of different clients must not share one window.
     http: '1.1',

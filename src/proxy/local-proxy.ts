@@ -1,16 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { isIPv6, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import {
-  aborted,
-  type Clock,
-  CommandFailed,
-  type Component,
-  type Logger,
-  neverFails,
-  systemErrorCode,
-} from '../core/index.ts'
-import { defaultServerLimits } from '../http/index.ts'
+import { aborted, type Clock, type Component, type Logger, neverFails } from '../core/index.ts'
+import { defaultServerLimits, listenOnAll } from '../http/index.ts'
 import { answerFailure, answerUpgradeFailure, isMalformed } from './answer-failure.ts'
 import { ApiReader } from './api-reader.ts'
 import { forward } from './forward.ts'
@@ -95,7 +87,7 @@ export class LocalProxy implements Component {
   async start(): Promise<void> {
     const { listen } = this.#options
     if ('unixSocket' in listen) await listenOnUnixSocket(this.#server, listen.unixSocket)
-    else await listenOnPort(this.#server, listen.address, listen.port)
+    else await listenOnAll(() => this.#server, [{ host: listen.address }], listen.port)
   }
 
   async stop(deadline: AbortSignal): Promise<void> {
@@ -195,23 +187,4 @@ export class LocalProxy implements Component {
     response.writeHead(200, { ...homeHeaders, 'Content-Length': Buffer.byteLength(page) })
     response.end(request.method === 'HEAD' ? undefined : page)
   }
-}
-
-async function listenOnPort(server: Server, address: string, port: number): Promise<void> {
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(port, address, () => {
-      server.off('error', reject)
-      resolve()
-    })
-  }).catch((cause: unknown) => {
-    const code = systemErrorCode(cause) ?? 'unknown error'
-    const where = isIPv6(address) ? `[${address}]:${port}` : `${address}:${port}`
-    throw code === 'EADDRINUSE'
-      ? new CommandFailed('PORT_IN_USE', `cannot listen on ${where}: the port is in use`, {
-          hint: 'stop the program that uses it, or choose another port; 0 takes a free one',
-          cause,
-        })
-      : new CommandFailed('LISTEN_FAILED', `cannot listen on ${where}: ${code}`, { cause })
-  })
 }

@@ -1,10 +1,7 @@
-import { STATUS_CODES } from 'node:http'
-import { Readable } from 'node:stream'
 import {
   type Connections,
   createTransport,
-  openUpgrade,
-  UpgradeRefused,
+  requestUpgrade,
 } from '../credentials/transport/index.ts'
 import type { UpgradeOutcome, Upstream, UpstreamRequest } from './upstream.ts'
 
@@ -24,31 +21,13 @@ async function upgradeOn(
   { method, path, headers, signal }: UpstreamRequest,
 ): Promise<UpgradeOutcome> {
   const { upgrade, connection: _, ...others } = headers
-  try {
-    const upgraded = await openUpgrade(connections, {
-      method,
-      path,
-      headers: { ...others, upgrade: String(upgrade) },
-      signal,
-    })
-    return { kind: 'switched', ...upgraded }
-  } catch (error) {
-    if (error instanceof UpgradeRefused) return refusedAnswer(error)
-    throw error
-  }
-}
-
-function refusedAnswer({ status: told, message }: UpgradeRefused): UpgradeOutcome {
-  // A success is none for who wanted another protocol.
-  const status = told >= 400 ? told : 502
-  const text = Buffer.from(`${STATUS_CODES[status] ?? 'Refused'}: ${message}\n`)
-  return {
-    kind: 'refused',
-    status,
-    headers: {
-      'content-type': 'text/plain; charset=utf-8',
-      'content-length': String(text.length),
-    },
-    body: Readable.from([text]),
-  }
+  const { upgraded, refused } = await requestUpgrade(connections, {
+    method,
+    path,
+    headers: { ...others, upgrade: String(upgrade) },
+    signal,
+  })
+  if (upgraded) return { kind: 'switched', ...upgraded }
+  const { statusCode: status = 502, headers: told } = refused
+  return { kind: 'refused', status, headers: told, body: refused }
 }

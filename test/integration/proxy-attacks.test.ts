@@ -199,6 +199,10 @@ describe('[CRED-P14] an upgrade', () => {
   })
 
   test('that the server refuses closes the connection, and what hides behind it is dropped', async () => {
+    lab.api.upgradeAnswers.set(
+      '/ws/refuse',
+      'HTTP/1.1 403 Forbidden\r\nContent-Length: 5\r\n\r\nnever',
+    )
     const hidden = 'GET /api/v1/secrets HTTP/1.1\r\nHost: localhost\r\n\r\n'
     const head = ['GET /ws/refuse HTTP/1.1', 'Host: localhost', ...websocketHeaders].join('\r\n')
     const answer = await proxy.raw(`${head}\r\n\r\n${hidden}`)

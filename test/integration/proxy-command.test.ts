@@ -48,6 +48,7 @@ async function putKubeconfig(user: object, serverPath = ''): Promise<string> {
 async function whileServing(
   args: readonly string[],
   use: (line: string) => Promise<void>,
+  env: Readonly<Record<string, string>> = {},
 ): Promise<{ code: number | null; stdout: string; stderr: string }> {
   let failure: Error | undefined
   const begin = async (line: string, child: ChildProcess): Promise<void> => {
@@ -58,7 +59,7 @@ async function whileServing(
   }
   let begun = false
   const ended = await runSallyport(['proxy', ...args], {
-    env: { KUBECONFIG: join(directory, 'kubeconfig') },
+    env: { KUBECONFIG: join(directory, 'kubeconfig'), ...env },
     onStdout: (said, child) => {
       if (begun || !said.includes('\n')) return
       begun = true
@@ -91,7 +92,7 @@ describe('sallyport proxy', () => {
     expect(rawHeaderValues(rawHeaders, 'authorization')).toEqual(['Bearer janes-token'])
   })
 
-  test('[CRED-P1] runs the exec plugin of the user, once', async () => {
+  const putPlugin = async (): Promise<string> => {
     const plugin = join(directory, 'plugin')
     const runs = join(directory, 'runs')
     const credential = {
@@ -111,6 +112,12 @@ describe('sallyport proxy', () => {
         interactiveMode: 'Never',
       },
     })
+    await rm(runs, { force: true })
+    return runs
+  }
+
+  test('[CRED-P1] runs the exec plugin of the user, once', async () => {
+    const runs = await putPlugin()
     const { code } = await whileServing(['-p', '0'], async (line) => {
       const target = { port: portOf(line) }
       expect(await Promise.all([ask(target), ask(target), ask(target)])).toEqual([200, 200, 200])
@@ -120,6 +127,22 @@ describe('sallyport proxy', () => {
     expect(rawHeaderValues(lab.api.last.rawHeaders, 'authorization')).toEqual([
       'Bearer from-plugin',
     ])
+  })
+
+  test('[CRED-E15] runs no plugin that the kuberc of the user forbids', async () => {
+    const runs = await putPlugin()
+    const kuberc = join(directory, 'kuberc')
+    const rules = { apiVersion: 'kubectl.config.k8s.io/v1beta1', kind: 'Preference' }
+    await writeFile(kuberc, JSON.stringify({ ...rules, credentialPluginPolicy: 'DenyAll' }))
+    const { code, stderr } = await whileServing(
+      ['-p', '0'],
+      async (line) => expect(await ask({ port: portOf(line) })).toBe(502),
+      { KUBERC: kuberc },
+    )
+    expect(code).toBe(0)
+    expect(stderr).toContain('may not run')
+    await expect(stat(runs)).rejects.toMatchObject({ code: 'ENOENT' })
+    expect(lab.api.seen).toEqual([])
   })
 
   test('[CRED-P4] serves on a unix socket', async () => {

@@ -406,6 +406,33 @@ describe('[CRED-P5] an upgrade', () => {
     expect(second.socket.destroyed).toBe(true)
   })
 
+  test.each([
+    ['403 Forbidden', ['X-App: yes', 'Content-Length: 5'], 'never', { 'x-app': 'yes' }],
+    ['403 Forbidden', ['Transfer-Encoding: chunked'], 'never', {}],
+    ['200 OK', ['Content-Type: text/plain', 'Content-Length: 5'], 'never', {}],
+    ['204 No Content', ['X-App: yes'], '', { 'x-app': 'yes' }],
+    ['302 Found', ['Location: /login', 'Content-Length: 0'], '', { location: '/login' }],
+    [
+      '302 Found',
+      ['Location: /api/v1/namespaces/a/services/b/proxy/login', 'Content-Length: 0'],
+      '',
+      { location: '/api/v1/namespaces/a/services/b/proxy/login' },
+    ],
+  ])(
+    'that is answered %s reaches the client as the very answer %#',
+    async (status, lines, body, kept) => {
+      const path = '/api/v1/namespaces/a/services/b/proxy/ws'
+      const isChunked = lines.includes('Transfer-Encoding: chunked')
+      const sent = isChunked ? `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n` : body
+      lab.api.upgradeAnswers.set(path, [`HTTP/1.1 ${status}`, ...lines, '', sent].join('\r\n'))
+      const head = [`GET ${path} HTTP/1.1`, 'Host: localhost', ...websocketHeaders].join('\r\n')
+      const answer = await proxy.raw(`${head}\r\n\r\n`)
+      lab.api.upgradeAnswers.delete(path)
+      expect(answer).toMatchObject({ status: Number.parseInt(status), body, headers: kept })
+      expect(answer.headers['connection']).toBe('close')
+    },
+  )
+
   test('keeps what the client has sent early until the server agrees', async () => {
     const socket = await proxy.socket()
     const head = ['GET /ws HTTP/1.1', 'Host: localhost', ...websocketHeaders].join('\r\n')

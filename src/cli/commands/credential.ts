@@ -4,7 +4,7 @@ import type { ResolvedContext } from '../../kubeconfig/index.ts'
 import { defineCommand } from '../command.ts'
 import type { CredentialReport } from '../credential-report.ts'
 import { FailedWithResult } from '../failed-with-result.ts'
-import type { Io } from '../io.ts'
+import { pluginHostOf } from '../plugin-host.ts'
 import { outputOption } from '../shared-options.ts'
 
 const options = {
@@ -30,17 +30,6 @@ const options = {
   },
   ...outputOption,
 } as const satisfies OptionTable
-
-async function hostOf(io: Io): Promise<CredentialHost> {
-  const { nodePluginHost, readPluginPolicy } = await import('../../credentials/index.ts')
-  const { loadKuberc } = await import('../../kubeconfig/index.ts')
-  const preferences = await loadKuberc({ kuberc: io.env['KUBERC'], home: io.homeDirectory })
-  const policy = readPluginPolicy(preferences)
-  return {
-    plugins: nodePluginHost({ env: io.env, ...(policy && { policy }) }),
-    registry: 'none',
-  }
-}
 
 /** The plugin that would run, if one counts. */
 async function planOf(
@@ -111,7 +100,7 @@ export const credentialCommand = defineCommand({
     }
     const context = await loadContext(sources, values.context)
     for (const warning of context.warnings) io.stderr(`warning: ${warning}\n`)
-    const inquiry = new Inquiry(context, await hostOf(io))
+    const inquiry = new Inquiry(context, { plugins: await pluginHostOf(io), registry: 'none' })
     const isJson = values.output === 'json'
     const showText = (): void => {
       if (!isJson) io.stdout(credentialText(inquiry.report, systemClock.now()))

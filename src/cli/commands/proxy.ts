@@ -12,6 +12,7 @@ import type { ListenPlace, LocalProxy } from '../../proxy/index.ts'
 import { proxyOptions } from '../../proxy/options/index.ts'
 import { defineCommand } from '../command.ts'
 import type { Io } from '../io.ts'
+import { pluginHostOf } from '../plugin-host.ts'
 import { outputOption } from '../shared-options.ts'
 import { createLogger } from '../stderr-logger.ts'
 
@@ -45,7 +46,6 @@ export const proxyCommand = defineCommand({
   run: async ({ options: values }, io) => {
     const listen = listenPlace(values)
     const { LocalProxy, upstreamFromKubeconfig } = await import('../../proxy/index.ts')
-    const { nodePluginHost } = await import('../../credentials/exec/index.ts')
     const log = createLogger({
       level: values.logLevel,
       format: 'text',
@@ -57,7 +57,7 @@ export const proxyCommand = defineCommand({
     const upstream = await upstreamFromKubeconfig({
       context,
       appendServerPath: values.appendServerPath,
-      plugins: nodePluginHost(),
+      plugins: await pluginHostOf(io),
       env: io.env,
     })
     const proxy = new LocalProxy({
@@ -89,13 +89,16 @@ function listenPlace({ unixSocket, port, address }: Values): ListenPlace {
 }
 
 async function findContext({ kubeconfig, context }: Values, io: Io): Promise<ResolvedContext> {
-  const { loadKubeconfig, resolveContext } = await import('../../kubeconfig/index.ts')
-  const { config } = await loadKubeconfig({
+  const { loadContext } = await import('../../kubeconfig/index.ts')
+  const sources = {
     explicitPath: kubeconfig,
     kubeconfig: io.env['KUBECONFIG'],
     home: io.homeDirectory,
-  })
-  return resolveContext(config, context)
+    inCluster: { env: io.env },
+  }
+  const { warnings, ...found } = await loadContext(sources, context)
+  for (const warning of warnings) io.stderr(`warning: ${warning}\n`)
+  return found
 }
 
 async function warn(values: Values, server: string, io: Io): Promise<void> {

@@ -5,6 +5,8 @@ import {
   type Connections,
   connectionFailed,
   createAgent,
+  type RefusedUpgrade,
+  readRefusedUpgrade,
   refusalOf,
   UpgradeRefused,
   withIdentity,
@@ -53,18 +55,19 @@ export async function connectWebSocket<Client extends WebSocketLike>(
 ): Promise<Client> {
   const { credential } = await connections.identity(order.signal)
   const first = await attempt(type, connections, order)
-  if (!('refused' in first)) return first.open
-  const { statusCode: status = 0, headers } = first.refused
-  const refusal = refusalOf({ status, headers })
-  const mayRenew = status === unauthorized && credential
-  const next = mayRenew && (await connections.source?.renew(credential, refusal, order.signal))
-  if (!next) throw new UpgradeRefused(connections.server, status)
+  if (!first.refused) return first.open
+  const refused = first.refused.status === unauthorized ? credential : undefined
+  const refusal = refusalOf(first.refused)
+  const next = refused && (await connections.source?.renew(refused, refusal, order.signal))
+  if (!next) throw new UpgradeRefused(connections.server, first.refused)
   const second = await attempt(type, connections, order)
-  if ('open' in second) return second.open
-  throw new UpgradeRefused(connections.server, second.refused.statusCode ?? 0)
+  if (!second.refused) return second.open
+  throw new UpgradeRefused(connections.server, second.refused)
 }
 
-type Outcome<Client> = { readonly open: Client } | { readonly refused: IncomingMessage }
+type Outcome<Client> =
+  | { readonly open: Client; readonly refused?: undefined }
+  | { readonly refused: RefusedUpgrade; readonly open?: undefined }
 
 async function attempt<Client extends WebSocketLike>(
   type: WebSocketClass<Client>,
@@ -92,8 +95,10 @@ async function attempt<Client extends WebSocketLike>(
     })
     client.on('unexpected-response', (_request, refused) => {
       release()
-      resolve({ refused })
-      client.terminate()
+      void readRefusedUpgrade(refused).then((answer) => {
+        resolve({ refused: answer })
+        client.terminate()
+      })
     })
     client.on('error', (error) => {
       release()

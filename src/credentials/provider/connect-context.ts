@@ -3,7 +3,6 @@ import { type CredentialHost, trustSourceFor } from '../sources/index.ts'
 import { Connections, type ConnectionsOptions, type ProxyEnv } from '../transport/index.ts'
 import { contextProvider } from './built-in-providers.ts'
 import { impersonationHeaders } from './impersonation-headers.ts'
-import { inClear } from './in-clear.ts'
 import type { AuthProvider, TransportTls } from './transport-config.ts'
 import { draftTransport } from './transport-draft.ts'
 
@@ -33,15 +32,12 @@ export async function contextConnectionOptions(
   const providers = [...(host.providers ?? []), contextProvider(context, host)]
   const draft = await draftTransport({ server: cluster.server, tls }, providers)
   const { credentials } = draft
-  // The transport itself never shows a credential to a server without TLS.
-  if (credentials && host.allowHttp && cluster.server.startsWith('http:')) {
-    draft.wrap(inClear(credentials))
-  }
   return {
     servers: clusterAddresses(cluster),
     tls,
     wrappers: draft.wrappers,
     ...(credentials && { credentials }),
+    ...(host.allowHttp && { allowHttp: true }),
     ...(user.impersonate && { headers: impersonationHeaders(user.impersonate) }),
     ...(cluster.proxyUrl !== undefined && { proxyUrl: cluster.proxyUrl }),
     ...(host.proxyEnv && { env: host.proxyEnv }),

@@ -6,7 +6,14 @@ export { refusalOf } from './identified-request.ts'
 export { authorizationOf, withIdentity } from './identity-headers.ts'
 export { pathBelow } from './path-below.ts'
 export type { ProxyEnv } from './proxy-choice.ts'
+export { readRefusedUpgrade } from './refused-upgrade.ts'
 export { checkTlsMaterial } from './secure-context.ts'
 export * from './transport-errors.ts'
 export type * from './transport-types.ts'
-export { openUpgrade, type Upgraded, type UpgradeRequest } from './upgrade.ts'
+export {
+  openUpgrade,
+  requestUpgrade,
+  type Upgraded,
+  type UpgradeOutcome,
+  type UpgradeRequest,
+} from './upgrade.ts'

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import { SallyportError, systemErrorCode } from '../../core/index.ts'
 
 /** No whole answer came: whether the server did what was asked is unknown, unless it was a read. */
@@ -22,14 +23,31 @@ export class ClientConfigInvalid extends SallyportError {
   readonly code = 'CLIENT_CONFIG_INVALID'
 }
 
+/** The ordinary answer of a server that was asked for another protocol. */
+export interface RefusedUpgrade {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  /** Its beginning, if it is a long one. */
+  readonly body: Buffer
+  /** False if the body was longer than what is kept of it, or broke off. */
+  readonly whole: boolean
+}
+
 /** The server did not change to the protocol that was asked for. */
 export class UpgradeRefused extends SallyportError {
   readonly code = 'CLIENT_UPGRADE_REFUSED'
   readonly status: number
+  readonly #answer: RefusedUpgrade
 
-  constructor(server: string, status: number) {
-    super(`${server} refused the upgrade of the connection with status ${status}`)
-    this.status = status
+  constructor(server: string, answer: RefusedUpgrade) {
+    super(`${server} refused the upgrade of the connection with status ${answer.status}`)
+    this.status = answer.status
+    this.#answer = answer
+  }
+
+  /** What the server said instead; in no message and no log, since it may be long and set cookies. */
+  get answer(): RefusedUpgrade {
+    return this.#answer
   }
 }
 

@@ -2,10 +2,12 @@ import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import type { Duplex } from 'node:stream'
+import { inspect } from 'node:util'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { Secret } from '../../core/index.ts'
 import type { ClientCertificate } from '../credential.ts'
 import { createAgent } from './create-agent.ts'
+import { UpgradeRefused } from './transport-errors.ts'
 import {
   FakeSource,
   type Seen,
@@ -95,6 +97,29 @@ describe('an upgrade [CRED-T7]', () => {
     const attempt = openUpgrade(lab.connect(server), { path: '/', headers, signal })
     await expect(attempt).rejects.toMatchObject({ code: 'CLIENT_UPGRADE_REFUSED', status: 200 })
   })
+
+  test.each([
+    ['whole', 'no rights', true],
+    ['by its beginning if it is long', 'x'.repeat(100_000), false],
+  ])(
+    'carries the answer of a server that refuses, %s, and shows it nowhere',
+    async (_, said, whole) => {
+      const server = await lab.serve(whoAmI, {
+        onUpgrade: (_request: IncomingMessage, socket: Duplex) => {
+          socket.on('error', () => {})
+          socket.end(
+            `HTTP/1.1 403 Forbidden\r\nx-app: yes\r\ncontent-length: ${said.length}\r\n\r\n${said}`,
+          )
+        },
+      })
+      const attempt = openUpgrade(lab.connect(server), { path: '/', headers, signal })
+      const error: unknown = await attempt.catch((cause: unknown) => cause)
+      if (!(error instanceof UpgradeRefused)) throw new Error('it was not refused')
+      expect(error.answer).toMatchObject({ status: 403, headers: { 'x-app': 'yes' }, whole })
+      expect(String(error.answer.body)).toBe(said.slice(0, 64 * 1024))
+      expect(inspect(error)).not.toContain('x-app')
+    },
+  )
 
   test('that is open is closed when its certificate is replaced [CRED-C9]', async () => {
     const server = await echoing('t1')

@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream'
 import type { Connections, Identity } from './connections.ts'
 import { discard, refusalOf } from './identified-request.ts'
 import { authorizationOf, withIdentity } from './identity-headers.ts'
+import { readRefusedUpgrade } from './refused-upgrade.ts'
 import { openHttp1 } from './send-once.ts'
 import { ConnectionRetired, connectionFailed, UpgradeRefused } from './transport-errors.ts'
 import type { RequestHeaders } from './transport-types.ts'
@@ -28,42 +29,48 @@ export interface Upgraded {
   readonly socket: Duplex
 }
 
-type Outcome =
-  | { readonly upgraded: Upgraded }
+/** What came of asking: a connection that speaks the protocol, or an ordinary answer to be read or destroyed. */
+export type UpgradeOutcome =
+  | { readonly upgraded: Upgraded; readonly refused?: undefined }
   | { readonly refused: IncomingMessage; readonly upgraded?: undefined }
 
-/**
- * Asks the server to change the protocol, as whom the credentials say, and once more with a new credential
- * after a 401. Rejects with UpgradeRefused for every other answer.
- */
+/** Asks the server to change the protocol. Rejects with UpgradeRefused for every other answer. */
 export async function openUpgrade(
   connections: Connections,
   request: UpgradeRequest,
 ): Promise<Upgraded> {
+  const { upgraded, refused } = await requestUpgrade(connections, request)
+  if (upgraded) return upgraded
+  throw new UpgradeRefused(connections.server, await readRefusedUpgrade(refused))
+}
+
+/**
+ * Asks the server to change the protocol, as whom the credentials say, and once more with a new credential
+ * after a 401.
+ */
+export async function requestUpgrade(
+  connections: Connections,
+  request: UpgradeRequest,
+): Promise<UpgradeOutcome> {
   const own = request.headers['authorization'] !== undefined || !connections.source
   const identity = own
     ? { credential: undefined, generation: connections.anonymous() }
     : await connections.identity(request.signal)
   const first = await attempt(connections, request, identity)
-  if (first.upgraded) return first.upgraded
-  const { statusCode: status = 0, headers } = first.refused
   const { credential } = identity
-  discard(first.refused)
-  if (status !== unauthorized || !credential) throw new UpgradeRefused(connections.server, status)
-  const refusal = refusalOf({ status, headers })
+  if (first.refused?.statusCode !== unauthorized || !credential) return first
+  const refusal = refusalOf({ status: unauthorized, headers: first.refused.headers })
   const next = await connections.source?.renew(credential, refusal, request.signal)
-  if (!next) throw new UpgradeRefused(connections.server, status)
-  const second = await attempt(connections, request, connections.identityOf(next))
-  if (second.upgraded) return second.upgraded
-  discard(second.refused)
-  throw new UpgradeRefused(connections.server, second.refused.statusCode ?? 0)
+  if (!next) return first
+  discard(first.refused)
+  return attempt(connections, request, connections.identityOf(next))
 }
 
 async function attempt(
   connections: Connections,
   request: UpgradeRequest,
   { credential, generation }: Identity,
-): Promise<Outcome> {
+): Promise<UpgradeOutcome> {
   request.signal.throwIfAborted()
   const authorization = credential && authorizationOf(credential)
   const wanted = { ...request.headers, connection: 'Upgrade' }
@@ -82,7 +89,7 @@ async function attempt(
   }
 }
 
-function outcomeOf(outgoing: ClientRequest, signal: AbortSignal): Promise<Outcome> {
+function outcomeOf(outgoing: ClientRequest, signal: AbortSignal): Promise<UpgradeOutcome> {
   return new Promise((resolve, reject) => {
     const abort = (): void => {
       outgoing.destroy()
