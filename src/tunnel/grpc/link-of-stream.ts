@@ -29,7 +29,8 @@ export function linkOfStream(under: StreamUnderLink, settings: LinkSettings): Li
     { timeMs: isOurs ? timeMs : Math.max(timeMs, defaultKeepalive.timeMs), timeoutMs },
     systemClock,
   )
-  carrier.measure()
+  // A front end is beside its server, and there is one stream for each of its connections.
+  if (side === 'server' || side === 'agent') carrier.measure()
   return new PacketLink({
     carrier,
     side,

@@ -62,6 +62,8 @@ export class Http2Connection implements StreamHost {
   readonly #assembly = new HeaderAssembly()
   readonly #streams = new Map<number, Http2Stream>()
   readonly #blocked = new Set<Http2Stream>()
+  /** Frames of this turn of the event loop. */
+  #unsent: Buffer[] = []
   readonly #pings: (() => void)[] = []
   #lastStreamId = 0
   #receiveWindow = defaultWindowBytes
@@ -106,7 +108,7 @@ export class Http2Connection implements StreamHost {
         [settingId.MAX_FRAME_SIZE, maxFrameBytes],
       ]),
     )
-    socket.write(isServer ? greeting : Buffer.concat([preface, greeting]))
+    this.#send(isServer ? greeting : Buffer.concat([preface, greeting]))
     socket.on('data', (chunk: Buffer) => this.#read(chunk))
     socket.on('error', (error) => {
       this.#reason ??= error
@@ -145,6 +147,7 @@ export class Http2Connection implements StreamHost {
   /** Says goodbye and closes once everything written has left. */
   close(code: number = errorCode.NO_ERROR): void {
     if (this.#isClosing) return
+    this.#flush()
     this.#isClosing = true
     const last = this.#options.side === 'server' ? this.#lastStreamId : 0
     this.#socket.end(goAwayFrame(last, code))
@@ -161,15 +164,30 @@ export class Http2Connection implements StreamHost {
   write(parts: readonly Buffer[], stream: Http2Stream): void {
     if (this.#isClosing || this.#socket.destroyed) return
     this.#idlePings.reset()
+    for (const part of parts) this.#unsent.push(part)
+    this.#flush(() => stream.progress())
+  }
+
+  /** Small frames wait for each other: every system call wakes the other end up. */
+  #send(...parts: readonly Buffer[]): void {
+    if (this.#isClosing || this.#socket.destroyed) return
+    if (this.#unsent.length === 0) setImmediate(() => this.#flush())
+    for (const part of parts) this.#unsent.push(part)
+  }
+
+  #flush(written?: () => void): void {
+    const parts = this.#unsent
+    if (parts.length === 0 || this.#socket.destroyed || this.#socket.writableEnded) return
+    this.#unsent = []
     const last = parts.length - 1
     this.#socket.cork()
     for (let index = 0; index < last; index++) this.#socket.write(parts[index] ?? '')
-    this.#socket.write(parts[last] ?? '', () => stream.progress())
+    this.#socket.write(parts[last] ?? '', written)
     this.#socket.uncork()
   }
 
-  #send(bytes: Buffer): void {
-    if (!this.#isClosing && !this.#socket.destroyed) this.#socket.write(bytes)
+  sendSoon(bytes: Buffer): void {
+    this.#send(bytes)
   }
 
   sendHeaders(stream: Http2Stream, fields: readonly HeaderField[], isLast: boolean): void {
@@ -183,7 +201,8 @@ export class Http2Connection implements StreamHost {
       const type = start === 0 ? frameType.HEADERS : frameType.CONTINUATION
       parts.push(frameHeader(type, flags, stream.id, piece.length), piece)
     }
-    this.write(parts, stream)
+    this.#idlePings.reset()
+    this.#send(...parts)
   }
 
   nowMs(): number {

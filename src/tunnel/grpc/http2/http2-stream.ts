@@ -42,6 +42,8 @@ export interface StreamHost {
   nowMs(): number
   /** Sends frames; the stream is told of its progress. */
   write(parts: readonly Buffer[], stream: Http2Stream): void
+  /** Sends a small frame, together with others. */
+  sendSoon(bytes: Buffer): void
   sendHeaders(stream: Http2Stream, fields: readonly HeaderField[], isLast: boolean): void
   /** The connection's window follows the streams that are read. */
   openWindow(): void
@@ -154,7 +156,7 @@ export class Http2Stream {
 
   #sendEnd(trailers: readonly HeaderField[] | undefined): void {
     if (trailers) this.#host.sendHeaders(this, trailers, true)
-    else this.#host.write([frameHeader(frameType.DATA, frameFlag.END_STREAM, this.id, 0)], this)
+    else this.#host.sendSoon(frameHeader(frameType.DATA, frameFlag.END_STREAM, this.id, 0))
     this.#endSent()
   }
 
@@ -167,7 +169,7 @@ export class Http2Stream {
   /** Ends both directions at once. */
   reset(code: number): void {
     if (this.#isClosed) return
-    this.#host.write([numberFrame(frameType.RST_STREAM, this.id, code)], this)
+    this.#host.sendSoon(numberFrame(frameType.RST_STREAM, this.id, code))
     this.close({})
   }
 
@@ -235,6 +237,6 @@ export class Http2Stream {
     if (this.#isClosed || this.#isEndReceived) return
     const bytes = size - this.#receiveWindow
     this.#receiveWindow = size
-    this.#host.write([numberFrame(frameType.WINDOW_UPDATE, this.id, bytes)], this)
+    this.#host.sendSoon(numberFrame(frameType.WINDOW_UPDATE, this.id, bytes))
   }
 }
