@@ -28,7 +28,7 @@ export function credentialText(report: CredentialReport, now: number): string {
   const sections = [
     rows([
       ['Context', context.contextName],
-      ['Cluster', `${context.clusterName} (${context.cluster.server})`],
+      ['Cluster', `${context.clusterName} (${serverOf(context)})`],
       ['User', context.userName || '(none)'],
     ]),
     choiceTable(report.why),
@@ -43,12 +43,21 @@ export function credentialJson(report: CredentialReport): object {
   const { context, why, plugin, credential } = report
   return {
     context: context.contextName,
-    cluster: { name: context.clusterName, server: context.cluster.server },
+    cluster: { name: context.clusterName, server: serverOf(context) },
     user: context.userName,
     ...why,
     ...(plugin && { plugin }),
     ...(credential && { credential: withReadableTimes(credential) }),
   }
+}
+
+/** Some write a password into the address. */
+function serverOf({ cluster: { server } }: CredentialReport['context']): string {
+  const url = new URL(server)
+  if (url.username === '' && url.password === '') return server
+  url.username = ''
+  url.password = ''
+  return url.href
 }
 
 const time = (epochMs: number): string => new Date(epochMs).toISOString().replace('.000Z', 'Z')
@@ -77,10 +86,11 @@ function choiceTable({ used, ignored }: CredentialExplanation): string {
     visibleLine(each.from),
     each.reason,
   ]
-  return textTable(
+  const table = textTable(
     ['CREDENTIAL', 'USED', 'FROM', 'WHY'],
     [...used.map(cells('yes')), ...ignored.map(cells('no'))],
   )
+  return used.length > 0 ? table : `${table}\nNo credential is used: requests are anonymous.\n`
 }
 
 function pluginRows(plugin: NonNullable<CredentialReport['plugin']>): Row[] {

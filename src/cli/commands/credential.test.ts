@@ -17,8 +17,10 @@ beforeEach(async () => {
 afterEach(() => rm(home, { recursive: true }))
 
 const base64 = (text: string) => Buffer.from(text).toString('base64')
-const jwt = (claims: object) =>
-  `e30.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.s3cret-signature`
+const jwt = (claims: object | string) => {
+  const text = typeof claims === 'string' ? claims : JSON.stringify(claims)
+  return `e30.${Buffer.from(text).toString('base64url')}.s3cret-signature`
+}
 
 async function putKubeconfig(user: string, server = 'https://a:6443'): Promise<void> {
   await writeFile(
@@ -106,6 +108,23 @@ Expires    2099-01-01T00:00:00Z (in time)
 `)
   })
 
+  test.each([
+    ['far beyond the calendar', { exp: 1e20 }, 'Expires +not stated'],
+    ['with tokens of others deep in it', { act: [{ refresh_token: 's3cret' }] }, 'redacted'],
+    ['nested without end', `{"a":${'['.repeat(1e5)}${']'.repeat(1e5)}}`, 'too deep|opaque'],
+  ])('shows a token %s', async (_name, claims, shown) => {
+    await putKubeconfig(`token: ${jwt(claims)}`)
+    const { code, stdout } = await run()
+    expect(code).toBe(0)
+    expect(stdout).toMatch(new RegExp(shown))
+  })
+
+  test('shows no password that is part of an address', async () => {
+    await putKubeconfig('token: s3cret', 'https://jane:s3cret@a:6443/')
+    expect((await run()).stdout).toContain('c (https://a:6443/)')
+    expect((await run('--output', 'json')).stdout).toContain('"https://a:6443/"')
+  })
+
   test('shows a client certificate', async () => {
     const made = await labCertificate({ subject: named('jane'), notAfter: labNow + 60_000 })
     const [cert, key] = [made.certificate.toString(), privateKeyPem(made.key).reveal()]
@@ -148,7 +167,9 @@ describe('sallyport credential looks without touching [CRED-A4]', () => {
   test('says that a context has no credential, or none for http', async () => {
     await putKubeconfig('token: s3cret', 'http://a')
     expect((await run('--context', 'nobody')).stdout).toContain('requests are anonymous')
-    expect((await run()).stdout).toMatch(/token +no +inline +the server is http/)
+    const { stdout } = await run()
+    expect(stdout).toMatch(/token +no +inline +the server is http/)
+    expect(stdout).toContain('No credential is used')
   })
 })
 

@@ -111,16 +111,16 @@ users:
     `printf '{"kind":"ExecCredentials","apiVersion":"${version('v1alpha1')}","token":"%s","expiry":2000000000}' "${text}"`
 
   test.each([
-    ['kubectl-login', '["hello", "world"]', 'hello world', true],
+    ['kubectl-login', '["hello", "world"]', 'hello,world', true],
     [
       'heptio-authenticator-aws',
       '["token", "-i", "(CLUSTER_ID)", "-r", "(ROLE_ARN)"]',
-      'token -i (CLUSTER_ID) -r (ROLE_ARN)',
+      'token,-i,(CLUSTER_ID),-r,(ROLE_ARN)',
       false,
     ],
   ])('%s parses and runs [CRED-R24, CRED-R8]', async (name, args, expected, byPath) => {
     const directory = freshDirectory()
-    const program = writeProgram(directory, name, `#!/bin/sh\n${answer('$*')}`)
+    const program = writeProgram(directory, name, `#!/bin/sh\nIFS=,\n${answer('$*')}`)
     const text = sample(byPath ? program : name, args)
     const config = await parseKubeconfig(text, 'sample')
     const exec = config.users.get('sample')?.exec

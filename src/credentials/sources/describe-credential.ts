@@ -1,4 +1,5 @@
 import { X509Certificate } from 'node:crypto'
+import { isRecord } from '../../core/index.ts'
 import type { Credential } from '../credential.ts'
 import { claimedExpiry, unverifiedClaims } from './unverified-claims.ts'
 import { expiryOf } from './validity.ts'
@@ -12,6 +13,7 @@ export interface CredentialDescription {
     readonly claims?: Readonly<Record<string, unknown>>
   }
   readonly basic?: { readonly username: string }
+  /** Absent if there is none that can be read. */
   readonly clientCertificate?: CertificateDescription
   /** Milliseconds since 1970: the first end of all its parts. */
   readonly expiresAt?: number
@@ -31,9 +33,8 @@ export interface CertificateDescription {
 export function describeCredential(credential: Credential): CredentialDescription {
   const { token, basic, clientCertificate } = credential
   const certificate = clientCertificate && describeCertificate(clientCertificate.certPem)
-  const ends = [expiryOf(credential), token && claimedExpiry(token.reveal())].filter(
-    (end) => end !== undefined,
-  )
+  const told = [expiryOf(credential), token && claimedExpiry(token.reveal())]
+  const ends = told.filter((end) => end !== undefined).filter(isOnCalendar)
   return {
     ...(token && { token: describeToken(token.reveal()) }),
     ...(basic && { basic: { username: basic.username } }),
@@ -41,6 +42,9 @@ export function describeCredential(credential: Credential): CredentialDescriptio
     ...(ends.length > 0 && { expiresAt: Math.min(...ends) }),
   }
 }
+
+/** An end that no date can express is none. */
+const isOnCalendar = (epochMs: number): boolean => !Number.isNaN(new Date(epochMs).getTime())
 
 function describeToken(token: string): NonNullable<CredentialDescription['token']> {
   const claims = unverifiedClaims(token)
@@ -51,24 +55,33 @@ function describeToken(token: string): NonNullable<CredentialDescription['token'
 /** Issuers put tokens of others and values that log somebody in into claims with such names. */
 const secretName = /token|secret|password|nonce|_hash$|^sid$|^jti$/i
 
-function withoutSecrets(claims: Readonly<Record<string, unknown>>): Record<string, unknown> {
+/** Deeper than any claim that somebody reads. */
+const maxDepth = 8
+
+function withoutSecrets(
+  claims: Readonly<Record<string, unknown>>,
+  depth = 0,
+): Record<string, unknown> {
   const entries = Object.entries(claims).map(([name, value]) => [
     name,
-    secretName.test(name) ? '[redacted]' : value,
+    secretName.test(name) ? '[redacted]' : withoutSecretsWithin(value, depth + 1),
   ])
   return Object.fromEntries(entries) as Record<string, unknown>
+}
+
+function withoutSecretsWithin(value: unknown, depth: number): unknown {
+  if (depth > maxDepth) return '[too deep]'
+  if (Array.isArray(value)) return value.map((each) => withoutSecretsWithin(each, depth + 1))
+  return isRecord(value) ? withoutSecrets(value, depth) : value
 }
 
 function describeCertificate(pem: string): CertificateDescription | undefined {
   try {
     const { subject, issuer, serialNumber, validFrom, validTo } = new X509Certificate(pem)
-    return {
-      subject: oneLine(subject),
-      issuer: oneLine(issuer),
-      serialNumber,
-      notBefore: Date.parse(validFrom),
-      notAfter: Date.parse(validTo),
-    }
+    const [notBefore, notAfter] = [Date.parse(validFrom), Date.parse(validTo)]
+    if (Number.isNaN(notBefore + notAfter)) return undefined
+    const names = { subject: oneLine(subject), issuer: oneLine(issuer) }
+    return { ...names, serialNumber, notBefore, notAfter }
   } catch {
     return undefined
   }

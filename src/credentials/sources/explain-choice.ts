@@ -39,7 +39,11 @@ export function explainChoice(
     return { used: [], ignored: present.map((credential) => ({ ...credential, reason })) }
   }
   const winners = winnersAmong(present, user.username !== undefined)
-  const judged = present.map((credential) => ({ credential, ...judge(credential.kind, winners) }))
+  const isAlone = present.length === 1
+  const judged = present.map((credential) => ({
+    credential,
+    ...judge(credential.kind, winners, isAlone),
+  }))
   const only = (counts: boolean): ExplainedCredential[] =>
     judged
       .filter((each) => each.counts === counts)
@@ -77,9 +81,13 @@ interface Judgement {
 const used = (reason: string): Judgement => ({ counts: true, reason })
 const ignored = (reason: string): Judgement => ({ counts: false, reason })
 
-function judge(kind: CredentialKind, { header, certificate }: Winners): Judgement {
+function judge(
+  kind: CredentialKind,
+  { header, certificate }: Winners,
+  isAlone: boolean,
+): Judgement {
   if (kind === 'client-certificate') return used('a client certificate is part of every connection')
-  if (kind === header) return used(headerReasons[kind])
+  if (kind === header) return used(isAlone ? 'nothing else is set' : headerReasons[kind])
   if (kind === 'exec') {
     const winner = header ?? certificate
     return winner ? ignored(`${winner} wins: the plugin is not run`) : used('nothing else is set')
