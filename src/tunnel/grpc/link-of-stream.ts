@@ -10,7 +10,7 @@ import { type CarrierParts, Http2Carrier } from './http2-carrier.ts'
 import type { Keepalive, LinkSettings } from './options.ts'
 
 /** Half-open peers are found within a minute; Go servers forbid anything faster. */
-export const defaultKeepalive: Keepalive = { timeMs: 30_000, timeoutMs: 20_000 }
+const defaultKeepalive: Keepalive = { timeMs: 30_000, timeoutMs: 20_000 }
 
 /** The end of the stream that a link stands on. */
 export interface StreamUnderLink extends CarrierParts {

@@ -76,10 +76,12 @@ export class IncomingDials {
     return dial
   }
 
-  takenBack(random: bigint): void {
+  /** Tells whether there was such a dial. */
+  takenBack(random: bigint): boolean {
     const dial = this.#waiting.get(random)
     this.#waiting.delete(random)
     dial?.giveUp()
+    return dial !== undefined
   }
 
   giveUpAll(): void {

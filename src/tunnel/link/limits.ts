@@ -2,6 +2,8 @@
 export interface LinkLimits {
   /** Unread bytes of a channel from which on an end that knows no credit is slowed down. */
   readonly channelPressureBytes: number
+  /** How long a reader may stand still before the other end is no longer slowed down for it. */
+  readonly stoppedReaderMs: number
   /** Unread bytes that a channel may hold when the other end knows no credit; more ends that channel alone. */
   readonly channelUnreadBytes: number
   /** Unread bytes over all channels; more ends the channel that holds most. */
@@ -21,6 +23,7 @@ const mebibyte = 1024 * 1024
 /** Limits that suit a server with thousands of connections. */
 export const defaultLinkLimits: LinkLimits = {
   channelPressureBytes: 1 * mebibyte,
+  stoppedReaderMs: 1_000,
   channelUnreadBytes: 64 * mebibyte,
   linkUnreadBytes: 256 * mebibyte,
   creditWindowBytes: 16 * mebibyte,

@@ -40,6 +40,8 @@ export interface PacketLinkOptions {
   readonly packets?: PacketTally | undefined
 }
 
+type DialName = Pick<DialRequest, 'random' | 'dest'>
+
 /** The state machine of one link: dials, channels and their packets over a carrier. */
 export class PacketLink implements Link {
   readonly capabilities: ReadonlySet<Capability>
@@ -75,6 +77,7 @@ export class PacketLink implements Link {
     this.#pressure = new Pressure(
       options.carrier,
       () => this.channelCount === 1 && this.#dials.count === 0,
+      options.limits.stoppedReaderMs,
     )
     this.#host = this.#channelHost()
     this.#dials = new OutgoingDials({
@@ -245,7 +248,7 @@ export class PacketLink implements Link {
     return channel
   }
 
-  #refuse({ random, dest }: DialRequest, error: string): void {
+  #refuse({ random, dest }: DialName, error: string): void {
     this.#send('DIAL_RSP', { type: packetType.DIAL_RSP, error, connectId: 0, random, dest })
   }
 
@@ -269,7 +272,7 @@ export class PacketLink implements Link {
         this.#receivedAnswer(packet)
         return
       case packetType.DIAL_CLS:
-        if (this.#isInbound(packet.dest)) this.#incoming.takenBack(packet.random)
+        if (this.#isInbound(packet.dest)) this.#receivedTakeBack(packet)
         else this.#dials.closedByPeer(packet.random)
         return
       case packetType.DRAIN:
@@ -325,6 +328,13 @@ export class PacketLink implements Link {
     const dial = this.#incoming.add(packet)
     if (dial) this.#events?.dial(dial)
     else this.#refuse(packet, 'a dial of this name is waiting already')
+  }
+
+  #receivedTakeBack(packet: DialName): void {
+    const wasWaiting = this.#incoming.takenBack(packet.random)
+    // Upstream's server forgets a dial when it is answered, and only then.
+    if (wasWaiting && this.#options.side === 'agent' && this.capabilities.size === 0)
+      this.#refuse(packet, 'the dial was taken back')
   }
 
   #receivedAnswer(packet: DialResponse): void {

@@ -34,13 +34,23 @@ describe('dials of the other end', () => {
   })
 
   test('[TUN-W12] DIAL_CLS ends a pending dial: its signal aborts and it can no longer be accepted', async () => {
-    const peer = new RawPeer('agent')
+    const peer = new RawPeer('agent', everything)
     const dial = peer.dial(9n)
     peer.say({ type: DIAL_CLS, random: 9n, dest: 0 })
     expect(dial.signal.aborted).toBe(true)
     expect(dial.accept()).toBeUndefined()
     await peer.quiet()
     expect(peer.sent).toEqual([])
+  })
+
+  test('[TUN-W12] a dial that an upstream server takes back is answered, because it waits for that', async () => {
+    const peer = new RawPeer('agent')
+    peer.dial(9n)
+    for (const random of [9n, 9n, 10n]) peer.say({ type: DIAL_CLS, random, dest: 0 })
+    await peer.quiet()
+    expect(peer.sent).toEqual([
+      { type: DIAL_RSP, error: 'the dial was taken back', connectId: 0, random: 9n, dest: 0 },
+    ])
   })
 
   test('[TUN-R24] a dial in a direction that was not agreed on is refused', async () => {
@@ -513,7 +523,7 @@ describe('an end that knows no credit', () => {
   })
 
   test('[TUN-W27] is not slowed down by a reader that has stopped while others are there', async () => {
-    const peer = new RawPeer('server')
+    const peer = new RawPeer('server', [], { stoppedReaderMs: 50 })
     const stopped = new LegReader(await peer.dialled(1), { isReading: false })
     new LegReader(await peer.dialled(2))
     peer.sayData(1, Buffer.alloc(pressing))
@@ -522,6 +532,19 @@ describe('an end that knows no credit', () => {
     peer.sayData(1, Buffer.alloc(pressing))
     expect(peer.isThrottled).toBe(false)
     expect(stopped.isClosed).toBe(false)
+  })
+
+  test('[TUN-W27] is slowed down for a reader that has only paused, and again for one that goes on', async () => {
+    const peer = new RawPeer('server', [], { stoppedReaderMs: 150 })
+    const reader = new LegReader(await peer.dialled(1), { isReading: false })
+    new LegReader(await peer.dialled(2))
+    peer.sayData(1, Buffer.alloc(pressing))
+    await slice()
+    expect(peer.isThrottled).toBe(true)
+    while (peer.isThrottled) await slice()
+    reader.leg.consumed(1_000)
+    while (!peer.isThrottled) await slice()
+    expect(reader.isClosed).toBe(false)
   })
 
   test('[TUN-W27] is slowed down, never stopped, for readers that read among others', async () => {

@@ -6,7 +6,17 @@ export interface PressedChannel {
   readonly consumedBytes: number
 }
 
-/** How often it is looked who still reads, and what the other end may send in the meantime. */
+/** What is known of a channel that holds more than it should. */
+interface Reader {
+  /** What it had consumed when it was last judged. */
+  consumedBytes: number
+  slicesLeft: number
+  /** What it consumed in the time before that; nothing until it was judged once. */
+  progress: number | undefined
+  isLeftBehind: boolean
+}
+
+/** How often the other end is allowed a little, and how much. */
 const sliceMs = 50
 const sliceBytes = 64 * 1024
 /** A reader that is this many times slower than the others is left behind. */
@@ -19,55 +29,71 @@ const tooSlowFactor = 8
 export class Pressure {
   readonly #carrier: Carrier
   readonly #isAlone: () => boolean
-  /** With what each had consumed at the last look. */
-  readonly #pressing = new Map<PressedChannel, number>()
-  readonly #leftBehind = new Set<PressedChannel>()
+  /** How long a reader is watched before it is judged: a busy machine lets nobody run for a while. */
+  readonly #slicesToJudge: number
+  readonly #readers = new Map<PressedChannel, Reader>()
+  #isThrottled = false
   #timer: NodeJS.Timeout | undefined
 
-  constructor(carrier: Carrier, isAlone: () => boolean) {
+  constructor(carrier: Carrier, isAlone: () => boolean, patienceMs: number) {
     this.#carrier = carrier
     this.#isAlone = isAlone
+    this.#slicesToJudge = Math.max(1, Math.round(patienceMs / sliceMs))
   }
 
   /** A channel holds more than it should. */
   raise(channel: PressedChannel): void {
-    if (this.#pressing.has(channel) || this.#leftBehind.has(channel)) return
-    this.#pressing.set(channel, channel.consumedBytes)
-    if (this.#timer) return
-    this.#carrier.throttle(true)
-    this.#timer = setInterval(() => this.#look(), sliceMs).unref()
+    if (this.#readers.has(channel)) return
+    this.#readers.set(channel, {
+      consumedBytes: channel.consumedBytes,
+      slicesLeft: this.#slicesToJudge,
+      progress: undefined,
+      isLeftBehind: false,
+    })
+    this.#throttle()
+    this.#timer ??= setInterval(() => this.#look(), sliceMs).unref()
   }
 
   /** A channel is well below its limit again, or gone. */
   lower(channel: PressedChannel): void {
-    this.#leftBehind.delete(channel)
-    if (this.#pressing.delete(channel) && this.#pressing.size === 0) this.stop()
+    if (!this.#readers.delete(channel)) return
+    if (this.#readers.size === 0) this.stop()
+    else this.#throttle()
   }
 
   stop(): void {
-    if (!this.#timer) return
     clearInterval(this.#timer)
     this.#timer = undefined
-    this.#carrier.throttle(false)
+    this.#readers.clear()
+    this.#throttle()
+  }
+
+  #throttle(): void {
+    const isOn = [...this.#readers.values()].some(({ isLeftBehind }) => !isLeftBehind)
+    if (this.#isThrottled === isOn) return
+    this.#isThrottled = isOn
+    this.#carrier.throttle(isOn)
   }
 
   #look(): void {
     const isAlone = this.#isAlone()
-    if (!isAlone) this.#leaveBehind()
-    if (this.#pressing.size === 0) this.stop()
-    else if (!isAlone) this.#carrier.allow(sliceBytes)
+    for (const [channel, reader] of this.#readers) this.#judge(channel, reader, isAlone)
+    this.#throttle()
+    if (this.#isThrottled && !isAlone) this.#carrier.allow(sliceBytes)
   }
 
-  #leaveBehind(): void {
-    const progress = [...this.#pressing].map(([channel, before]) => ({
-      channel,
-      bytes: channel.consumedBytes - before,
-    }))
-    const average = progress.reduce((sum, { bytes }) => sum + bytes, 0) / progress.length
-    for (const { channel, bytes } of progress)
-      if (bytes === 0 || bytes < average / tooSlowFactor) {
-        this.#pressing.delete(channel)
-        this.#leftBehind.add(channel)
-      } else this.#pressing.set(channel, channel.consumedBytes)
+  #judge(channel: PressedChannel, reader: Reader, isAlone: boolean): void {
+    reader.slicesLeft--
+    if (reader.slicesLeft > 0) return
+    reader.slicesLeft = this.#slicesToJudge
+    reader.progress = channel.consumedBytes - reader.consumedBytes
+    reader.consumedBytes = channel.consumedBytes
+    const isTooSlow = reader.progress < this.#usualProgress() / tooSlowFactor
+    reader.isLeftBehind = !isAlone && (reader.progress === 0 || isTooSlow)
+  }
+
+  #usualProgress(): number {
+    const known = [...this.#readers.values()].flatMap(({ progress }) => progress ?? [])
+    return known.reduce((sum, bytes) => sum + bytes, 0) / known.length
   }
 }

@@ -9,6 +9,6 @@ export {
   destination,
   type Fin,
 } from './packet.ts'
-export { PacketDecoder, type PacketHandler } from './packet-decoder.ts'
+export { PacketDecoder } from './packet-decoder.ts'
 export { type PacketTypeName, packetType } from './packet-type.ts'
 export { ProtocolError } from './protocol-error.ts'

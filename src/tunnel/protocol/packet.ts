@@ -42,13 +42,13 @@ export interface CloseResponse extends Directed {
 }
 
 /** Takes a dial back. */
-export interface CloseDial extends Directed {
+interface CloseDial extends Directed {
   readonly type: typeof packetType.DIAL_CLS
   readonly random: bigint
 }
 
 /** Says that the sender goes soon. */
-export interface Drain extends Directed {
+interface Drain extends Directed {
   readonly type: typeof packetType.DRAIN
 }
 

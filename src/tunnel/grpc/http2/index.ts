@@ -1,4 +1,4 @@
 export type { HeaderField } from './hpack-decoder.ts'
-export { type ConnectionEvents, Http2Connection } from './http2-connection.ts'
+export { Http2Connection } from './http2-connection.ts'
 export { errorCode } from './http2-error.ts'
 export type { Http2Stream, StreamEnding } from './http2-stream.ts'
