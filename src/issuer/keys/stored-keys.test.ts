@@ -1,0 +1,230 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { type KubeObject, type Logger, silentLogger, wellKnownKinds } from '../../core/index.ts'
+import { privateKeyFor } from '../../jose/jose.suite.ts'
+import { FakeClusterView } from '../../testing/fake-cluster-view.ts'
+import { defaultRotationTimes as times } from './key-ring.ts'
+import { beginRotation, readSigningKeys, replaceKeys } from './rotate-keys.ts'
+import { StoredKeys, type StoredKeysParts } from './stored-keys.ts'
+import { signingKeysKey } from './stored-ring.ts'
+
+const clock = { now: () => Date.now(), monotonic: () => Date.now() }
+const firstKey = privateKeyFor('ES256')
+const hour = 3_600_000
+const day = 24 * hour
+
+let ending: AbortController
+let view: FakeClusterView
+beforeEach(() => {
+  vi.useFakeTimers({
+    now: 1_800_000_000_000,
+    toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date'],
+  })
+  ending = new AbortController()
+  view = new FakeClusterView()
+})
+afterEach(() => {
+  ending.abort()
+  vi.useRealTimers()
+})
+
+const open = (more: Partial<StoredKeysParts> = {}): Promise<StoredKeys> =>
+  StoredKeys.open({
+    view,
+    clock,
+    log: silentLogger,
+    signal: ending.signal,
+    firstKey: async () => firstKey,
+    ...more,
+  })
+const keeper = () => ({ view, clock })
+const stages = async (): Promise<string> => {
+  const keys = await readSigningKeys(keeper(), ending.signal)
+  return keys.map(({ stage }) => stage).join(', ')
+}
+const kidsOf = (keys: StoredKeys): string[] => keys.current.published.keys.map(({ kid }) => kid)
+const secret = (): Promise<KubeObject | undefined> =>
+  view.get(wellKnownKinds.secret, signingKeysKey, ending.signal)
+const pass = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms)
+
+test('the first server makes the first key, all others find it', async () => {
+  const [one, two] = await Promise.all([
+    open(),
+    open({ firstKey: async () => privateKeyFor('ES256') }),
+  ])
+  expect(kidsOf(two)).toEqual(kidsOf(one))
+  expect(two.current.signer.kid).toBe(one.current.signer.kid)
+})
+
+describe('a rotation [ISS-G2, ISS-G4]', () => {
+  test('is seen by every server, waits, switches, and drops the old key with its last token', async () => {
+    const servers = await Promise.all([open(), open()])
+    const old = servers[0].current.signer.kid
+    await beginRotation(keeper(), ending.signal)
+    await pass(0)
+    for (const server of servers) {
+      expect(kidsOf(server)).toHaveLength(2)
+      expect(server.current.signer.kid).toBe(old)
+    }
+    expect(await stages()).toBe('signing, next')
+    await pass(times.publishMs - 1)
+    expect(servers.map(({ current }) => current.signer.kid)).toEqual([old, old])
+    const lastToken = Date.now() + 2 * day
+    await servers[1].noteToken(old, lastToken)
+    await pass(1)
+    const [next] = servers.map(({ current }) => current.signer.kid)
+    expect(next).not.toBe(old)
+    expect(await stages()).toBe('retired, signing')
+    await pass(lastToken - Date.now())
+    expect(servers.map(kidsOf)).toEqual([
+      [old, next],
+      [old, next],
+    ])
+    await pass(3 * day)
+    expect(servers.map(kidsOf)).toEqual([[next], [next]])
+  })
+
+  test('survives a restart in the middle', async () => {
+    const before = await open()
+    await beginRotation(keeper(), ending.signal)
+    const [old = '', next = ''] = (await readSigningKeys(keeper(), ending.signal)).map(
+      ({ kid }) => kid,
+    )
+    await before.noteToken(old, Date.now() + day)
+    ending.abort()
+    ending = new AbortController()
+    await pass(times.publishMs)
+    const after = await open()
+    expect([after.current.signer.kid, kidsOf(after)]).toEqual([next, [old, next]])
+  })
+
+  test('is not begun twice', async () => {
+    await open()
+    await beginRotation(keeper(), ending.signal)
+    await expect(beginRotation(keeper(), ending.signal)).rejects.toMatchObject({
+      code: 'ROTATION_UNDER_WAY',
+    })
+  })
+})
+
+describe('by a schedule [ISS-G3]', () => {
+  test('a key gets one successor, however many servers there are', async () => {
+    const servers = await Promise.all([
+      open({ rotationPeriodMs: 2 * day }),
+      open({ rotationPeriodMs: 2 * day }),
+    ])
+    await pass(2 * day - 1)
+    expect(await stages()).toBe('signing')
+    await pass(1)
+    await vi.waitFor(async () => expect(await stages()).toBe('signing, next'))
+    await pass(times.publishMs)
+    expect(servers[0].current.signer.kid).toBe(servers[1].current.signer.kid)
+    expect(await stages()).toBe('retired, signing')
+  })
+
+  test('without one the key stays', async () => {
+    await open()
+    await pass(10 * day)
+    expect(await stages()).toBe('signing')
+  })
+})
+
+test('in an emergency only the new key counts, on every server at once [ISS-G5]', async () => {
+  const servers = await Promise.all([open(), open()])
+  const heard = vi.fn()
+  servers[1].onChange(heard)
+  const [report] = await replaceKeys(keeper(), ending.signal)
+  await pass(0)
+  expect(servers.map(kidsOf)).toEqual([[report?.kid], [report?.kid]])
+  expect(servers[1].current.signer.kid).toBe(report?.kid)
+  expect(heard).toHaveBeenCalled()
+})
+
+test('with key files nothing is rotated, and the reason is said [ISS-G6]', async () => {
+  view.put({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: 'sallyport-issuer', namespace: 'kube-system' },
+    data: { issuer: 'https://issuer.example', keys: 'files' },
+  })
+  await open()
+  for (const attempt of [beginRotation, replaceKeys, readSigningKeys])
+    await expect(attempt(keeper(), ending.signal)).rejects.toMatchObject({
+      code: 'KEYS_IN_FILES',
+      message: expect.stringContaining('--service-account-signing-key-file'),
+    })
+})
+
+describe('a server that has lost sight of the keys [ISS-G4]', () => {
+  test('stops to sign and to publish before others could go ahead, and goes on when it sees them again', async () => {
+    const keys = await open()
+    view.fail(new Error('no network'))
+    await pass(times.sightMs)
+    expect(() => keys.requireSight()).not.toThrow()
+    await pass(1)
+    expect(() => keys.requireSight()).toThrow('out of sight for 10 minutes')
+    view.fail(undefined)
+    await pass(times.sightMs / 5)
+    expect(() => keys.requireSight()).not.toThrow()
+  })
+
+  test('takes no longer than a part of the time that a new key is shown before it signs', () => {
+    expect(times.sightMs + hour + 20 * 60_000).toBeLessThanOrEqual(times.publishMs)
+  })
+})
+
+describe('the Secret with the keys', () => {
+  test('is written again when somebody deletes it', async () => {
+    const keys = await open()
+    const [kid] = kidsOf(keys)
+    await view.write('delete', (await secret())!, {}, ending.signal)
+    await vi.waitFor(async () => expect(await secret()).toBeDefined())
+    expect(kidsOf(await open({ firstKey: async () => privateKeyFor('ES256') }))).toEqual([kid])
+  })
+
+  test.each<[string, (good: KubeObject) => KubeObject]>([
+    ['rubbish', (good) => ({ ...good, data: { 'keys.json': 'eA==' } })],
+    ['nothing', (good) => ({ ...good, data: {} })],
+    [
+      'no key',
+      (good) => ({
+        ...good,
+        data: { 'keys.json': Buffer.from('{"version":1,"keys":[]}').toString('base64') },
+      }),
+    ],
+  ])(
+    'with %s changes nothing for a server that runs, and stops one that starts',
+    async (_name, spoil) => {
+      const errors: unknown[] = []
+      const log: Logger = { ...silentLogger, error: (fields) => void errors.push(fields) }
+      const keys = await open({ log })
+      const before = kidsOf(keys)
+      view.put(spoil((await secret())!))
+      await pass(0)
+      expect(kidsOf(keys)).toEqual(before)
+      expect(errors).toHaveLength(1)
+      await expect(open()).rejects.toMatchObject({ code: 'SIGNING_KEYS_INVALID' })
+    },
+  )
+
+  test('leaves no private key in a log line or an error [ISS-R26]', async () => {
+    const lines: string[] = []
+    const note = (fields: object, message: string) =>
+      void lines.push(`${JSON.stringify(fields, Object.getOwnPropertyNames(fields))} ${message}`)
+    const log: Logger = { ...silentLogger, debug: note, info: note, warn: note, error: note }
+    const keys = await open({ log })
+    const good = (await secret())!
+    const text = Buffer.from(
+      String((good['data'] as Record<string, string>)['keys.json']),
+      'base64',
+    ).toString()
+    const cut = Buffer.from(text.replace('MIG', 'XXX')).toString('base64')
+    view.put({ ...good, data: { 'keys.json': cut } })
+    await pass(0)
+    const error: unknown = await open({ log }).catch((cause: unknown) => cause)
+    const { d = '' } = firstKey.export({ format: 'jwk' })
+    const body = /-----\\n([^\\]+)\\n/.exec(text)?.[1] ?? 'no body'
+    const all = `${lines.join('\n')}${String(error)}${JSON.stringify(keys)}`
+    expect(error).toMatchObject({ code: 'SIGNING_KEYS_INVALID' })
+    expect([d, body, 'PRIVATE KEY'].filter((part) => all.includes(part))).toEqual([])
+  })
+})
