@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { copyFile, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
-import { hostname, tmpdir } from 'node:os'
+import { hostname, networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { ApiError, type Dialer, silentLogger, systemClock } from '../../src/core/index.ts'
@@ -190,6 +190,22 @@ describe('the port for agents', () => {
       join(scratch, 'apiserver.key'),
     ])
     expect(await server.logged('agent connected')).toContain(hostname().toLowerCase())
+  })
+
+  const own = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? [])
+  const outward = own.find(({ internal, family }) => !internal && family === 'IPv4')?.address
+  const ipv6 = own.some(({ address }) => address === '::1') ? ['::', '::1'] : []
+
+  test.skipIf(outward === undefined)('is opened to other machines by its own option', async () => {
+    const { server } = await start([...tunnelFlags, '--tunnel-agent-bind-address', '0.0.0.0'])
+    const agent = await startAgent(server, { options: { proxyServerHost: [outward ?? ''] } })
+    await expect(agent.connected(soon())).resolves.toBeUndefined()
+  })
+
+  test.each(['0.0.0.0', ...ipv6])('is reached by the local agent at %s', async (address) => {
+    const flags = ['--tunnel-local-agent', '--tunnel-agent-bind-address', address]
+    const { server } = await start([...tunnelFlags, ...flags])
+    expect(await server.logged('agent connected')).toContain('"agents":1')
   })
 
   test('is not there unless asked for', async () => {

@@ -10,10 +10,10 @@ async function options(...argv: string[]) {
 }
 
 test.each([
-  ['all addresses by default', [], undefined],
+  ['all addresses by default', [], ''],
   ['the address of the API', ['--bind-address', '10.0.0.5'], '10.0.0.5'],
   ['one of its own', ['--tunnel-agent-bind-address', '10.0.0.6'], '10.0.0.6'],
-  ['all if told so', ['--bind-address', '::1', '--tunnel-agent-bind-address', '::'], undefined],
+  ['all of a family', ['--bind-address', '::1', '--tunnel-agent-bind-address', '::'], '::'],
 ])('agents connect to %s', async (_what, argv, address) => {
   expect(tunnelAddress(await options(...argv))).toBe(address)
 })

@@ -20,10 +20,11 @@ export function advertiseAddress(options: ServerOptions): string {
   return isWildcard(first) ? ownAddress() : first
 }
 
-/** The address of the port for tunnel agents; `undefined` is all of them. */
-export function tunnelAddress(options: ServerOptions): string | undefined {
-  const address = options.tunnelAgentBindAddress ?? options.bindAddress[0] ?? '127.0.0.1'
-  return isWildcard(address) ? undefined : address
+/** The address to listen on for tunnel agents; empty for all, of both families. */
+export function tunnelAddress(options: ServerOptions): string {
+  if (options.tunnelAgentBindAddress !== undefined) return options.tunnelAgentBindAddress
+  const [first = '127.0.0.1'] = options.bindAddress
+  return isWildcard(first) ? '' : first
 }
 
 /** Every name and address under which the server may be dialled. */

@@ -74,8 +74,10 @@ class ServedTunnel {
     this.#server = createTunnelServer({ config, metrics, clock, log: tunnelLog })
     await this.#server.start()
     if (!options.tunnelLocalAgent) return
-    const host = tunnelAddress(options) ?? '127.0.0.1'
-    const server = { host, port: this.#server.ports.agents }
+    const server = {
+      host: fromHere(tunnelAddress(options)),
+      port: this.#server.ports.agents,
+    }
     this.#agent = await startLocalAgent({ pki, server, clock, log, signal })
   }
 
@@ -106,7 +108,7 @@ function configOf(options: ServerOptions, pkiDirectory: string, port: number): T
     strategies: ['destHost', 'cidr', 'default'],
     dialTimeoutMs,
     agents: {
-      host: tunnelAddress(options) ?? '',
+      host: tunnelAddress(options),
       port: options.tunnelAgentPort,
       tls: {
         certFile: at('apiserver.crt'),
@@ -124,6 +126,12 @@ function configOf(options: ServerOptions, pkiDirectory: string, port: number): T
     tlsMinVersion: options.tlsMinVersion === 'VersionTLS13' ? 'TLSv1.3' : 'TLSv1.2',
     drainMs: options.shutdownGracePeriod,
   }
+}
+
+/** How a program on this machine reaches a port that listens there. */
+function fromHere(address: string): string {
+  if (address === '::') return '::1'
+  return address === '' || isWildcard(address) ? '127.0.0.1' : address
 }
 
 /** Where agents reach this API server and nothing else; loopback only if nobody else can have the port there. */
