@@ -1,4 +1,5 @@
-import { buffer } from 'node:stream/consumers'
+import type { Readable } from 'node:stream'
+import { AnswerUnusable } from './answer-unusable.ts'
 import type { Upstream } from './upstream.ts'
 
 /** Far more than a page could list. */
@@ -29,18 +30,38 @@ export class ApiReader {
     readonly body?: Buffer
     readonly signal: AbortSignal
   }): Promise<unknown> {
-    const { status, body, headers } = await this.#upstream.send({
+    const { status, body } = await this.#upstream.send({
       ...question,
       headers: {
         accept: 'application/json',
         ...(question.body && { 'content-type': 'application/json' }),
       },
     })
-    if (status >= 300 || Number(headers['content-length'] ?? 0) > maxAnswerBytes) {
-      body.destroy()
-      return undefined
-    }
-    const answer: unknown = JSON.parse(String(await buffer(body)))
+    if (status < 300) return parse(await readLimited(body))
+    body.destroy()
+    return undefined
+  }
+}
+
+/** Counts what has been unpacked, since a small answer may stand for a large one. */
+async function readLimited(body: Readable): Promise<string> {
+  const chunks: Buffer[] = []
+  let left = maxAnswerBytes
+  for await (const chunk of body) {
+    const bytes: Buffer = Buffer.isBuffer(chunk) ? chunk : Buffer.from(String(chunk))
+    left -= bytes.length
+    if (left < 0) throw new AnswerUnusable('an answer of the API server is too large')
+    chunks.push(bytes)
+  }
+  return Buffer.concat(chunks).toString()
+}
+
+function parse(text: string): unknown {
+  try {
+    const answer: unknown = JSON.parse(text)
     return answer
+  } catch {
+    // The parser's words quote the answer, which may be a Secret.
+    throw new AnswerUnusable('an answer of the API server is not JSON')
   }
 }

@@ -1,9 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
 import { type AnswerHome, answerHeaders } from './answer-headers.ts'
+import { AnswerUnusable } from './answer-unusable.ts'
 import type { HostName } from './host-header.ts'
 import { requestHeaders } from './request-headers.ts'
-import type { HeaderRecord, Upstream } from './upstream.ts'
+import type { HeaderRecord, Upstream, UpstreamResponse } from './upstream.ts'
 
 /** Where a request goes, and for whom its answer is made fit. */
 export interface ForwardPlan {
@@ -35,22 +36,49 @@ export async function forward(
     ...(hasBody(request) && { stream: request }),
     signal: gone.signal,
   })
-  response.writeHead(answer.status, answerHeaders(answer.headers, plan.home))
+  writeHead(response, answer, plan)
   // A watch may be silent for long; its client must know at once that it is open.
   response.flushHeaders()
   await copy(answer.body, response)
 }
 
-/** Ends when the client has all of it or is gone. `pipeline` would make and abort a signal for every answer. */
+/** An answer whose head cannot be sent on must not keep its connection. */
+function writeHead(response: ServerResponse, answer: UpstreamResponse, plan: ForwardPlan): void {
+  try {
+    response.writeHead(answer.status, answerHeaders(answer.headers, plan.home))
+  } catch (cause) {
+    answer.body.on('error', () => {}).destroy()
+    throw new AnswerUnusable('the head of the answer is not HTTP', { cause })
+  }
+}
+
+/**
+ * Ends when the client has all of it or is gone. By hand, since `pipeline` would make and abort a signal for every
+ * answer and `pipe` would listen for six events more.
+ */
 function copy(body: Readable, response: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     response.once('close', resolve)
+    response.on('drain', () => body.resume())
+    let begun = false
+    body.on('data', (chunk: Buffer) => {
+      begun = true
+      if (!response.write(chunk)) body.pause()
+    })
+    body.once('end', () => {
+      begun = true
+      response.end()
+    })
     body.on('error', () => response.destroy())
     // What breaks off breaks off at the client too.
     body.once('close', () => {
       if (!body.readableEnded) response.destroy()
     })
-    body.pipe(response)
+    // A watch may be silent for long, and its client must know that it is open; but a body that is here already
+    // goes with its head in one piece.
+    setImmediate(() => {
+      if (!begun && !response.destroyed) response.flushHeaders()
+    })
   })
 }
 

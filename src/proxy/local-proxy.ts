@@ -54,6 +54,8 @@ export class LocalProxy implements Component {
   readonly #sockets = new Set<Socket>()
   /** Connections with a request that could be read in two ways: what follows on them is not read. */
   readonly #condemned = new WeakSet<Socket>()
+  /** The newest answer of each connection: answers leave in the order of their requests. */
+  readonly #answering = new WeakMap<Socket, ServerResponse>()
 
   constructor(options: LocalProxyOptions) {
     const { upstream, www, filter, clock } = options
@@ -116,8 +118,15 @@ export class LocalProxy implements Component {
       this.#sockets.add(socket)
       socket.once('close', () => this.#sockets.delete(socket))
     })
-    server.on('request', (request, response) => void this.#serve(request, response))
-    server.on('upgrade', (request, socket, head) => void this.#upgrade(request, socket, head))
+    server.on('request', (request, response) => {
+      this.#answering.set(request.socket, response)
+      void this.#serve(request, response)
+    })
+    server.on('upgrade', (request, socket, head) => {
+      // Its answer would be taken for that of the request before it.
+      if (this.#answering.get(request.socket)?.writableFinished === false) socket.destroy()
+      else void this.#upgrade(request, socket, head)
+    })
     server.on('connect', (_request, socket) =>
       answerUpgradeFailure(socket, malformed('this is no forward proxy'), this.#options.log),
     )
@@ -149,10 +158,9 @@ export class LocalProxy implements Component {
       if (isMalformed(error)) this.#condemned.add(request.socket)
       answerFailure(request, response, error, log)
     }
-    log.debug(
-      { method: request.method, url: request.url, status: response.statusCode },
-      'request served',
-    )
+    // Without its query, in which logins pass their codes.
+    const path = request.url?.replace(/\?.*/s, '')
+    log.debug({ method: request.method, path, status: response.statusCode }, 'request served')
   }
 
   async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {

@@ -124,8 +124,13 @@ function planForApi(asked: Asked, path: string, planner: Planner): Plan {
 /** What the API server will see once it has decoded the path must be what we see now. */
 function proxiedPathOf(path: string): ProxiedPath | undefined {
   const sent = readProxiedPath(path)
-  const decoded = readProxiedPath(decodePath(path))
-  if (!sent && !decoded) return undefined
+  const text = decodePath(path)
+  const decoded = readProxiedPath(text)
+  if (!sent && !decoded) {
+    // Some servers read over an empty segment, and patterns do not.
+    if (text.includes('//')) throw malformed('the path has encoded slashes')
+    return undefined
+  }
   if (!sent || !decoded || decodePath(sent.prefix) !== decoded.prefix)
     throw malformed('the path to a proxied application has encoded slashes')
   return { ...sent, ...(decoded.service && { service: decoded.service }) }

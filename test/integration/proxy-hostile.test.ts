@@ -1,0 +1,135 @@
+import { once } from 'node:events'
+import { gzipSync } from 'node:zlib'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { type LabProxy, ProxyLab, websocketHeaders } from '../../src/proxy/proxy-lab.suite.ts'
+
+let lab: ProxyLab
+let proxy: LabProxy
+const logged: string[] = []
+const record = (fields: object, message: string): void => {
+  const err = 'err' in fields && fields.err instanceof Error ? (fields.err.stack ?? '') : ''
+  logged.push(`${message} ${JSON.stringify(fields)} ${err}`)
+}
+const log = {
+  error: record,
+  warn: record,
+  info: record,
+  debug: record,
+  child: () => log,
+}
+
+beforeAll(async () => {
+  lab = await ProxyLab.open()
+  proxy = await lab.proxy({ log })
+})
+beforeEach(() => {
+  lab.api.seen.length = 0
+  logged.length = 0
+})
+afterAll(() => lab.close())
+
+const upgrade = (path: string): string =>
+  `GET ${path} HTTP/1.1\r\nHost: localhost\r\n${websocketHeaders.join('\r\n')}\r\n\r\n`
+
+describe('[CRED-P14] an upgrade in one packet with other requests', () => {
+  test('is not read behind one that can be read in two ways', async () => {
+    const socket = await proxy.socket()
+    socket.write(`GET /a HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n${upgrade('/b')}`)
+    socket.resume()
+    await once(socket, 'close')
+    expect(lab.api.seen).toEqual([])
+  })
+
+  test('is not answered before a request that came first', async () => {
+    let asked = (): void => {}
+    const open = new Promise<void>((resolve) => (asked = resolve))
+    lab.api.answers.set('/slow', () => asked())
+    const socket = await proxy.socket()
+    let answer = ''
+    socket.on('data', (chunk) => (answer += String(chunk)))
+    socket.write('GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    await open
+    socket.write(upgrade('/b'))
+    await once(socket, 'close')
+    expect(answer).toBe('')
+    expect(lab.api.seen.map(({ url }) => url)).toEqual(['/slow'])
+  })
+})
+
+describe('[CRED-P2] a path whose slashes are hidden', () => {
+  test.each([
+    '/%2Fapi/v1/namespaces/default/pods/x/exec',
+    '/%2fapi/v1/namespaces/default/pods/x/portforward',
+    '/api/v1/namespaces/d/%2Fservices/evil/proxy/page',
+    '/api/v1/%2F/nodes/n/proxy/page',
+  ])('%s does not reach the server', async (path) => {
+    expect((await proxy.ask(path)).status).toBe(400)
+    expect(lab.api.seen).toEqual([])
+  })
+
+  test('is let through where it is the path of an application', async () => {
+    const path = '/api/v1/namespaces/d/services/web/proxy/fetch/https:%2F%2Fexample.com'
+    expect((await proxy.ask(path)).status).toBe(200)
+    expect(lab.api.last.url).toBe(path)
+  })
+})
+
+describe('a server that answers badly', () => {
+  const service = '/api/v1/namespaces/evil/services/bomb'
+  const askAddon = () => proxy.ask('/', ['Host: bomb.evil.localhost'])
+
+  test('with more about a service than anybody could want is cut off', async () => {
+    let sent = 0
+    let closed = false
+    lab.api.answers.set(service, (_request, response) => {
+      const part = Buffer.alloc(1024 * 1024, ' ')
+      const more = (): void => {
+        while (!closed && response.write(part)) sent += part.length
+      }
+      response.on('drain', more).on('close', () => (closed = true))
+      more()
+    })
+    expect((await askAddon()).status).toBe(502)
+    expect(sent).toBeLessThan(64 * 1024 * 1024)
+    expect(closed).toBe(true)
+  })
+
+  test('with a small answer that unpacks to a large one is cut off', async () => {
+    const bomb = gzipSync(Buffer.alloc(40 * 1024 * 1024, ' '))
+    lab.api.answers.set(service, (_request, response) =>
+      response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb),
+    )
+    expect((await askAddon()).status).toBe(502)
+  })
+
+  test('[CRED-S4] with a secret in place of JSON does not get it into a log', async () => {
+    lab.api.answers.set(service, (_request, response) => response.end('s3cret'))
+    const { status, body } = await askAddon()
+    expect(status).toBe(502)
+    expect(body + logged.join('\n')).not.toContain('s3cret')
+  })
+
+  test.each([
+    ['a status that is none', 'HTTP/1.1 099 Odd\r\nContent-Length: 9000000\r\n\r\n'],
+    [
+      'a header that cannot be sent on',
+      'HTTP/1.1 200 OK\r\nX-Bad: a\u0001b\r\nContent-Length: 9000000\r\n\r\n',
+    ],
+  ])('with %s costs no connection', async (_name, head) => {
+    const closed = new Promise((resolve) => {
+      lab.api.answers.set('/odd', ({ socket }) => {
+        socket.once('close', resolve)
+        socket.write(head + 'x'.repeat(100), 'latin1')
+      })
+    })
+    expect((await proxy.ask('/odd')).status).toBe(502)
+    await closed
+  })
+})
+
+test('[CRED-S4] what a query says, such as a code of a login, is in no log', async () => {
+  expect((await proxy.ask('/login?code=s3cret')).status).toBe(200)
+  expect(lab.api.last.url).toBe('/login?code=s3cret')
+  expect(logged.join('\n')).toContain('/login')
+  expect(logged.join('\n')).not.toContain('s3cret')
+})
