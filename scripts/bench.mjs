@@ -2,7 +2,12 @@
 import { runCompiled } from '../bench/compile.mjs'
 import { ensureInstalled, requireNode } from './install.mjs'
 
-const programs = { api: 'api/main.js', tunnel: 'tunnel/pairs.js' }
+const programs = {
+  api: 'api/main.js',
+  tunnel: 'tunnel/pairs.js',
+  credentials: 'credentials/main.js',
+  proxy: 'proxy/main.js',
+}
 
 requireNode()
 ensureInstalled()
@@ -13,7 +18,12 @@ else {
   // What chooses parts or names a file is meant for the API's bench, as it always was.
   const isWhole = !args.some((arg) => /^--(?:only|output|help)\b/.test(arg))
   runCompiled(programs.api, args)
-  const code = process.exitCode
-  if (isWhole) runCompiled(programs.tunnel, args)
-  process.exitCode = code || process.exitCode
+  let failed = process.exitCode
+  if (isWhole) {
+    for (const name of ['tunnel', 'credentials', 'proxy']) {
+      runCompiled(programs[name], args)
+      failed ||= process.exitCode
+    }
+  }
+  process.exitCode = failed
 }

@@ -15,7 +15,10 @@ export interface LoadResult {
 const longestRunMs = 20 * 60_000
 
 /** Runs `interop/go/load` against a server; fails when any request of it failed. */
-export async function runLoad(server: Contestant, flags: readonly string[]): Promise<LoadResult> {
+export async function runLoad(
+  server: Pick<Contestant, 'kubeconfig' | 'pids'>,
+  flags: readonly string[],
+): Promise<LoadResult> {
   const to = ['--kubeconfig', server.kubeconfig, '--cpu-of', server.pids.join(',')]
   const { stdout } = await promisify(execFile)(requirePeer('load'), [...to, ...flags], {
     timeout: longestRunMs,

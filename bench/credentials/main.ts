@@ -1,139 +1,130 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import {
-  generateEcKey,
-  issueAuthorityCertificate,
-  issueKeyAndCertificate,
-  privateKeyPem,
-} from '../../src/pki/index.ts'
-import { startChild } from '../child.ts'
+import { findPeer } from '../peers.ts'
 import { contestants } from './contestants.ts'
+import { type Aim, type Figure, figureOf } from './figures.ts'
+import { openGround } from './ground.ts'
+import { type Order, readOrder, report } from './report.ts'
 
-/** Requests with the cached credential of an exec plugin, ours beside the official client's. */
+/** Requests with the cached credential of an exec plugin, ours beside the official client's and client-go's. */
 
+type Result = Readonly<Record<string, number>>
+
+const official = '@kubernetes/client-node'
+const clientGo = 'client-go'
 const run = promisify(execFile)
 const here = (name: string): string => fileURLToPath(new URL(name, import.meta.url))
-const node = async (args: readonly string[]): Promise<Record<string, number>> => {
-  const { stdout } = await run(process.execPath, [...args])
-  return JSON.parse(stdout) as Record<string, number>
+
+async function resultOf(program: string, args: readonly string[]): Promise<Result> {
+  const { stdout } = await run(program, [...args])
+  return JSON.parse(stdout) as Result
 }
-const median = (values: readonly number[]): number =>
-  [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
 
-const short = process.argv.includes('--short')
-const rounds = short ? 1 : 3
-const seconds = short ? '1' : '3'
-const directory = await mkdtemp(join(tmpdir(), 'bench-credentials-'))
+/** Every contestant by its name, each a process of its own. */
+function programs(kubeconfig: string, concurrency: number, { seconds, nodeFlags }: Order) {
+  const found = new Map<string, () => Promise<Result>>()
+  for (const name of Object.keys(contestants)) {
+    const args = [here('load.js'), name, kubeconfig, `${concurrency}`, `${seconds}`]
+    found.set(name, () => resultOf(process.execPath, [...nodeFlags, ...args]))
+  }
+  const peer = findPeer('client-load')
+  if ('missing' in peer) {
+    console.error(peer.missing)
+    return found
+  }
+  const flags = ['--kubeconfig', kubeconfig, '--concurrency', `${concurrency}`]
+  return found.set(clientGo, () => resultOf(peer.path, [...flags, '--seconds', `${seconds}`]))
+}
 
-async function writeFiles(): Promise<{ readonly server: string; readonly caPem: string }> {
-  const now = Date.now()
-  const lifetimeMs = 3_600_000
-  const key = await generateEcKey()
-  const { certificate, certPem } = await issueAuthorityCertificate({
-    commonName: 'ca',
-    key,
-    now,
-    lifetimeMs,
+const loadMetrics = [
+  { of: 'perSecond', unit: 'requests per second', better: 'more', than: official, times: 10 },
+  { of: 'perCpuSecond', unit: 'requests per CPU second', better: 'more', than: clientGo, times: 1 },
+  { of: 'cpuMicros', unit: 'CPU each, us', better: 'less' },
+  { of: 'p50', unit: 'p50, ms', better: 'less' },
+  { of: 'p99', unit: 'p99, ms', better: 'less' },
+] as const
+
+type Metric = (typeof loadMetrics)[number] | (typeof importMetrics)[number]
+
+function figuresOf(
+  name: string,
+  results: ReadonlyMap<string, readonly Result[]>,
+  metrics: readonly Metric[],
+  ours: string,
+): Figure[] {
+  return metrics.map(({ of, unit, better, ...wanted }) => {
+    const rounds: Record<string, number[]> = {}
+    for (const [who, all] of results) rounds[who] = all.map((each) => each[of] ?? Number.NaN)
+    const aims: Aim[] = 'than' in wanted ? [{ of: ours, ...wanted }] : []
+    return figureOf({ name, unit, better, aims, rounds })
   })
-  const ca = { name: 'ca', certificate, bundlePem: certPem, key }
-  const made = await issueKeyAndCertificate({
-    ca,
-    subject: { commonName: 'server' },
-    usages: ['server auth'],
-    sans: ['127.0.0.1'],
-    now,
-    lifetimeMs,
-  })
-  await writeFile(join(directory, 'server.key'), privateKeyPem(made.key).reveal(), { mode: 0o600 })
-  await writeFile(join(directory, 'server.crt'), made.certPem)
-  const expirationTimestamp = new Date(now + lifetimeMs).toISOString()
-  const answer = {
-    apiVersion: 'client.authentication.k8s.io/v1',
-    kind: 'ExecCredential',
-    status: { token: 'bench-token', expirationTimestamp },
-  }
-  await writeFile(join(directory, 'plugin.mjs'), `console.log('${JSON.stringify(answer)}')`)
-  const server = await startChild(process.execPath, [
-    here('server.js'),
-    join(directory, 'server.key'),
-    join(directory, 'server.crt'),
-    'bench-token',
-  ])
-  stops.push(() => server.stop())
-  return { server: `https://127.0.0.1:${server.firstLine}`, caPem: certPem }
 }
 
-async function writeKubeconfig(server: string, caPem: string): Promise<string> {
-  const path = join(directory, 'kubeconfig')
-  const exec = {
-    apiVersion: 'client.authentication.k8s.io/v1',
-    command: process.execPath,
-    args: [join(directory, 'plugin.mjs')],
-    interactiveMode: 'Never',
+async function inTurn(
+  measured: ReadonlyMap<string, () => Promise<Result>>,
+  rounds: number,
+): Promise<Map<string, Result[]>> {
+  const results = new Map<string, Result[]>()
+  for (const name of measured.keys()) results.set(name, [])
+  for (let round = 0; round < rounds; round++) {
+    // Whoever comes first may find the machine in another mood than whoever comes last.
+    const order = round % 2 === 0 ? [...measured] : [...measured].reverse()
+    for (const [name, measure] of order) results.get(name)?.push(await measure())
   }
-  const cluster = { server, 'certificate-authority-data': Buffer.from(caPem).toString('base64') }
-  const config = {
-    apiVersion: 'v1',
-    kind: 'Config',
-    clusters: [{ name: 'c', cluster }],
-    users: [{ name: 'u', user: { exec } }],
-    contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
-    'current-context': 'x',
-  }
-  await writeFile(path, JSON.stringify(config), { mode: 0o600 })
-  return path
+  return results
 }
 
-async function measureLoad(path: string): Promise<void> {
-  console.log(
-    '| client | in flight | requests/s | per CPU second | CPU each, us | p50 ms | p99 ms |',
+async function measureLoad(kubeconfig: string, order: Order): Promise<Figure[]> {
+  const figures: Figure[] = []
+  for (const concurrency of [1, 64]) {
+    const all = programs(kubeconfig, concurrency, order)
+    const results = await inTurn(all, order.rounds)
+    figures.push(...figuresOf(`get, ${concurrency} in flight`, results, loadMetrics, 'client'))
+  }
+  return figures
+}
+
+const importMetrics = [
+  { of: 'ms', unit: 'ms', better: 'less', than: official, times: 5 },
+  { of: 'mib', unit: 'MiB above bare Node', better: 'less', than: official, times: 5 },
+] as const
+
+async function measureImports(rounds: number): Promise<Figure[]> {
+  const modules: readonly (readonly [string, string])[] = [
+    ['client', new URL('../../src/client/index.js', import.meta.url).href],
+    ['createFetch', new URL('../../src/credentials/index.js', import.meta.url).href],
+    [official, official],
+  ]
+  const program = here('import-cost.js')
+  const measured = new Map(
+    modules.map(([name, module]) => [name, () => resultOf(process.execPath, [program, module])]),
   )
-  console.log('|---|---|---|---|---|---|---|')
-  for (const concurrency of ['1', '64']) {
-    const results = new Map<string, Record<string, number>[]>()
-    for (let round = 0; round < rounds; round++)
-      for (const name of Object.keys(contestants)) {
-        const result = await node([here('load.js'), name, path, concurrency, seconds])
-        results.set(name, [...(results.get(name) ?? []), result])
-      }
-    for (const [name, all] of results) {
-      const of = (field: string): string => {
-        const value = median(all.map((each) => each[field] ?? Number.NaN))
-        return value >= 100 ? String(Math.round(value)) : value.toFixed(1)
-      }
-      const fields = ['perSecond', 'perCpuSecond', 'cpuMicros', 'p50', 'p99'].map(of)
-      console.log(`| ${[name, concurrency, ...fields].join(' | ')} |`)
-    }
-  }
+  const bare = 'bare Node'
+  measured.set(bare, () => resultOf(process.execPath, [program]))
+  const results = await inTurn(measured, rounds + 2)
+  const floors = results.get(bare)?.map(({ mib = 0 }) => mib) ?? []
+  const floor = Math.min(...floors)
+  results.delete(bare)
+  for (const [name, all] of results)
+    results.set(
+      name,
+      all.map(({ ms = 0, mib = 0 }) => ({ ms, mib: mib - floor })),
+    )
+  return figuresOf('import', results, importMetrics, 'client')
 }
 
-async function measureImports(): Promise<void> {
-  const modules: Record<string, string[]> = {
-    'bare Node': [],
-    'sallyport/credentials': [new URL('../../src/credentials/index.js', import.meta.url).href],
-    'sallyport/client': [new URL('../../src/client/index.js', import.meta.url).href],
-    '@kubernetes/client-node': ['@kubernetes/client-node'],
-  }
-  console.log('\n| import | ms | MiB in all |\n|---|---|---|')
-  for (const [name, args] of Object.entries(modules)) {
-    const all: Record<string, number>[] = []
-    for (let round = 0; round < rounds + 2; round++)
-      all.push(await node([here('import-cost.js'), ...args]))
-    const of = (field: string): string => median(all.map((each) => each[field] ?? 0)).toFixed(1)
-    console.log(`| ${name} | ${of('ms')} | ${of('mib')} |`)
-  }
-}
-
-const stops: (() => Promise<void>)[] = []
+const order = readOrder('credentials')
+const directory = await mkdtemp(join(tmpdir(), 'bench-credentials-'))
+const ground = await openGround(directory)
 try {
-  const { server, caPem } = await writeFiles()
-  await measureLoad(await writeKubeconfig(server, caPem))
-  await measureImports()
+  const figures = await measureLoad(ground.kubeconfig, order)
+  figures.push(...(await measureImports(order.rounds)))
+  await report(figures, order)
 } finally {
-  for (const stop of stops) await stop()
+  await ground.stop()
   await rm(directory, { recursive: true, force: true })
 }

@@ -16,7 +16,8 @@ const server = createSecureServer(
   { key: readFileSync(keyFile), cert: readFileSync(certificateFile), allowHTTP1: true },
   (request, response) => {
     const known = request.headers.authorization === `Bearer ${token}`
-    response.writeHead(known ? 200 : 401, {
+    // Whoever wants to make something first is told that it is there.
+    response.writeHead(known ? (request.method === 'POST' ? 409 : 200) : 401, {
       'Content-Type': 'application/json',
       'Content-Length': body.length,
     })

@@ -1,6 +1,6 @@
 import { rawHeaderValues, withoutHeaders } from './raw-headers.ts'
 
-const hopByHop: readonly string[] = [
+const hopByHop: ReadonlySet<string> = new Set([
   'connection',
   'proxy-connection',
   'keep-alive',
@@ -11,7 +11,7 @@ const hopByHop: readonly string[] = [
   'transfer-encoding',
   'upgrade',
   'http2-settings',
-]
+])
 
 // Whoever could have these dropped could change where a request goes or where its body ends.
 const neverNominated: readonly string[] = ['host', 'content-length']
@@ -22,10 +22,20 @@ const neverNominated: readonly string[] = ['host', 'content-length']
  * could have them dropped. Pseudo-headers of HTTP/2 stay behind as well.
  */
 export function endToEndHeaders(rawHeaders: readonly string[]): string[] {
-  const nominated = rawHeaderValues(rawHeaders, 'connection')
-    .flatMap((value) => value.split(','))
-    .map((name) => name.trim().toLowerCase())
-    .filter((name) => !neverNominated.includes(name))
-  const dropped = new Set([...hopByHop, ...nominated])
+  const dropped = droppedBy(rawHeaderValues(rawHeaders, 'connection'))
   return withoutHeaders(rawHeaders, (name) => name[0] === ':' || dropped.has(name.toLowerCase()))
+}
+
+/** Nearly every message names nothing but what is dropped anyway. */
+function droppedBy(connection: readonly string[]): ReadonlySet<string> {
+  let dropped: Set<string> | undefined
+  for (const value of connection) {
+    for (const nominated of value.split(',')) {
+      const name = nominated.trim().toLowerCase()
+      if (hopByHop.has(name) || neverNominated.includes(name)) continue
+      dropped ??= new Set(hopByHop)
+      dropped.add(name)
+    }
+  }
+  return dropped ?? hopByHop
 }

@@ -63,7 +63,8 @@ export class ConnectionPool {
   #lend(socket: Socket, request: ClientRequest, reused = true): void {
     request.reusedSocket = reused
     request.once('response', ({ headers }: IncomingMessage) => {
-      const seconds = /timeout=(\d+)/.exec(String(headers['keep-alive']))?.[1]
+      const said = headers['keep-alive']
+      const seconds = said === undefined ? undefined : /timeout=(\d+)/.exec(String(said))?.[1]
       // A second less, since the server counts from its last byte and we from the arrival of it.
       if (seconds !== undefined) this.#allowance.set(socket, (Number(seconds) - 1) * 1000)
     })
