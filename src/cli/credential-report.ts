@@ -32,7 +32,7 @@ export function credentialText(report: CredentialReport, now: number): string {
       ['User', context.userName || '(none)'],
     ]),
     choiceTable(report.why),
-    plugin ? rows(pluginRows(plugin)) : '',
+    plugin ? rows(pluginRows(plugin, credential !== undefined)) : '',
     credential ? rows(credentialRows(credential, now)) : '',
   ]
   return sections.filter((section) => section !== '').join('\n')
@@ -93,10 +93,12 @@ function choiceTable({ used, ignored }: CredentialExplanation): string {
   return used.length > 0 ? table : `${table}\nNo credential is used: requests are anonymous.\n`
 }
 
-function pluginRows(plugin: NonNullable<CredentialReport['plugin']>): Row[] {
-  const mode = plugin.interactive ? ', may ask at the terminal' : ''
-  const took = plugin.runMs === undefined ? 'not run' : `took ${Math.round(plugin.runMs)} ms`
-  return [['Plugin', `${plugin.resolvedPath} (${took}${mode})`]]
+function pluginRows(plugin: NonNullable<CredentialReport['plugin']>, isDone: boolean): Row[] {
+  const { resolvedPath, interactive, runMs } = plugin
+  const mode = interactive ? ', may ask at the terminal' : ''
+  const end = isDone ? 'took' : 'failed after'
+  const took = runMs === undefined ? 'not run' : `${end} ${Math.round(runMs)} ms`
+  return [['Plugin', `${resolvedPath} (${took}${mode})`]]
 }
 
 function credentialRows(credential: CredentialDescription, now: number): Row[] {

@@ -182,6 +182,7 @@ describe('sallyport credential fails with a next step [CRED-A4]', () => {
     const text = await run()
     expect(text.code).toBe(1)
     expect(text.stdout).toContain('nothing else is set')
+    expect(text.stdout).toMatch(/login \(failed after \d+ ms\)/)
     expect(text.stderr).toMatch(/^error: .*login.*\nhint: /)
     const json = await run('--output', 'json')
     expect(jsonOf(json.stdout)).toMatchObject({ used: [{ kind: 'exec' }], error: { code } })
@@ -200,9 +201,39 @@ describe('sallyport credential fails with a next step [CRED-A4]', () => {
     ['azure', 'kubelogin'],
   ])('names what took the place of %s', async (name, replacement) => {
     await putKubeconfig(`auth-provider: {name: ${name}}`)
-    const { code, stderr } = await run()
+    const { code, stderr, stdout } = await run()
     expect(code).toBe(1)
     expect(stderr).toContain(replacement)
+    expect(stdout).not.toContain('anonymous')
+  })
+})
+
+describe('sallyport credential names what is wrong [CRED-A4]', () => {
+  test('says once how a missing plugin is installed', async () => {
+    const exec = 'command: not-there, apiVersion: client.authentication.k8s.io/v1beta1'
+    await putKubeconfig(`exec: {${exec}, installHint: "get it at https://x"}`)
+    const { stderr } = await run()
+    expect(stderr).toBe(
+      'error: exec plugin "not-there" is not found in PATH\nhint: get it at https://x\n',
+    )
+    await putKubeconfig(`exec: {${exec}}`)
+    expect((await run()).stderr).toContain('hint: install it')
+  })
+
+  test('says that a certificate of the kubeconfig is none, and that a key is not its own', async () => {
+    const [jane, joe] = await Promise.all(
+      ['jane', 'joe'].map((name) => labCertificate({ subject: named(name) })),
+    )
+    const cert = base64(jane?.certificate.toString() ?? '')
+    const key = base64(joe ? privateKeyPem(joe.key).reveal() : '')
+    await putKubeconfig(`client-certificate-data: ${cert}, client-key-data: ${key}`)
+    expect(jsonOf((await run('--output', 'json')).stdout)).toMatchObject({
+      error: { code: 'CERT_KEY_MISMATCH' },
+    })
+    await putKubeconfig(`client-certificate-data: ${base64('x')}, client-key-data: ${key}`)
+    const { code, stderr } = await run()
+    expect(code).toBe(1)
+    expect(stderr).toContain('error: the user has a certificate that is not valid PEM')
   })
 
   test('says which context there is not', async () => {

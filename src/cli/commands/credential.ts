@@ -1,7 +1,8 @@
 import { type OptionTable, systemClock } from '../../core/index.ts'
-import type { CredentialHost } from '../../credentials/index.ts'
+import type { Credential, CredentialDescription, CredentialHost } from '../../credentials/index.ts'
 import type { ResolvedContext } from '../../kubeconfig/index.ts'
 import { defineCommand } from '../command.ts'
+import { credentialFailure } from '../credential-failure.ts'
 import type { CredentialReport } from '../credential-report.ts'
 import { FailedWithResult } from '../failed-with-result.ts'
 import { pluginHostOf } from '../plugin-host.ts'
@@ -43,6 +44,17 @@ async function planOf(
   return { command: user.exec.command, ...plan }
 }
 
+/** Refuses a certificate that no connection could be made with. */
+async function describeUsable(credential: Credential): Promise<CredentialDescription> {
+  const { CredentialError, describeCredential, problemOfKeyPair } = await import(
+    '../../credentials/index.ts'
+  )
+  const { certPem, keyPem } = credential.clientCertificate ?? {}
+  const problem = certPem && keyPem && problemOfKeyPair(certPem, keyPem.reveal())
+  if (problem) throw new CredentialError(problem.code, `the user has ${problem.why}`)
+  return describeCredential(credential)
+}
+
 /** Adds to the report step by step, so that a failure leaves what was found before it. */
 class Inquiry {
   report: CredentialReport
@@ -56,9 +68,10 @@ class Inquiry {
   }
 
   async make(run: boolean, signal: AbortSignal): Promise<void> {
-    const { credentialSourceFor, describeCredential } = await import('../../credentials/index.ts')
-    const { source, why } = credentialSourceFor(this.#context, this.#host)
+    const { credentialSourceFor, explainChoice } = await import('../../credentials/index.ts')
+    const why = explainChoice(this.#context)
     this.report = { ...this.report, why }
+    const { source } = credentialSourceFor(this.#context, this.#host)
     const kinds = why.used.map(({ kind }) => kind)
     const plugin = kinds.includes('exec') ? await planOf(this.#context, this.#host) : undefined
     if (plugin) this.report = { ...this.report, plugin }
@@ -66,10 +79,11 @@ class Inquiry {
     if (!source || (asksOthers && !run)) return
     const begin = systemClock.monotonic()
     try {
-      const credential = describeCredential(await source.current(signal))
-      const runMs = systemClock.monotonic() - begin
-      this.report = { ...this.report, credential, ...(plugin && { plugin: { ...plugin, runMs } }) }
+      const credential = await describeUsable(await source.current(signal))
+      this.report = { ...this.report, credential }
     } finally {
+      const runMs = systemClock.monotonic() - begin
+      if (plugin) this.report = { ...this.report, plugin: { ...plugin, runMs } }
       source.dispose()
     }
   }
@@ -110,9 +124,7 @@ export const credentialCommand = defineCommand({
     } catch (error) {
       if (!(error instanceof CredentialError)) throw error
       showText()
-      const { code, message } = error
-      const hint = error.hint ?? 'run the plugin by hand, or ask who gave you this kubeconfig'
-      throw new FailedWithResult({ code, message, hint }, credentialJson(inquiry.report))
+      throw new FailedWithResult(credentialFailure(error), credentialJson(inquiry.report))
     }
     if (isJson) io.stdout(`${JSON.stringify(credentialJson(inquiry.report))}\n`)
     else showText()

@@ -1,6 +1,6 @@
 export { execClusterInfo } from './cluster-info.ts'
 export { inspectPlugin, type PluginPlan } from './inspect-plugin.ts'
-export { certificateNotAfter } from './key-pair.ts'
+export { certificateNotAfter, problemOfKeyPair } from './key-pair.ts'
 export { nodePluginHost } from './node-plugin-host.ts'
 export { readPluginPolicy } from './plugin-policy.ts'
 export type {
