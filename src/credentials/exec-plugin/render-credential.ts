@@ -61,8 +61,10 @@ function checkCredential(credential: PluginCredential): void {
   if (!token && !clientCertificateData) {
     throw new TypeError('a credential needs a token, or a client certificate with its key')
   }
-  if (token && /[^\t\x20-\x7e]/.test(token)) {
-    throw new TypeError('the token has characters that no header can carry, perhaps a line break')
+  if (token && /[^\x21-\x7e]/.test(token)) {
+    throw new TypeError(
+      'the token has characters that no header can carry, perhaps a space or a line break',
+    )
   }
   if (expiresAt !== undefined && !Number.isFinite(Number(expiresAt))) {
     throw new TypeError('expiresAt is not a time')

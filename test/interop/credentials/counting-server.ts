@@ -29,7 +29,12 @@ const documents: Readonly<Record<string, object>> = {
       { name: 'pods', singularName: 'pod', namespaced: true, kind: 'Pod', verbs: ['get', 'list'] },
     ],
   },
-  '/api/v1/namespaces/default/pods': { kind: 'PodList', apiVersion: 'v1', metadata: {}, items: [] },
+  '/api/v1/namespaces/default/pods': {
+    kind: 'PodList',
+    apiVersion: 'v1',
+    metadata: { resourceVersion: '1' },
+    items: [],
+  },
 }
 const refused = {
   kind: 'Status',

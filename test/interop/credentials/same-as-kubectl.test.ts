@@ -30,7 +30,9 @@ const topics: readonly (readonly [claim: string, cases: readonly ContestCase[]])
 const isForNewest = ({ policy, heavy }: ContestCase): boolean =>
   policy !== undefined || heavy === true
 
-const hasScript = spawnSync('script', ['--version'], { encoding: 'utf8' }).stdout?.includes(
+// The terminal is made by script(1) of util-linux; other systems have one with other options.
+const terminalMaker = 'script'
+const hasScript = spawnSync(terminalMaker, ['--version'], { encoding: 'utf8' }).stdout?.includes(
   'util-linux',
 )
 const newest = '1.36'
