@@ -38,6 +38,7 @@ export async function forwardUpgrade(
       connection: 'Upgrade',
       upgrade: protocol,
     },
+    ...(plan.home && { relayed: true }),
     signal: gone.signal,
   })
   socket.off('close', onGone)

@@ -34,6 +34,7 @@ export async function forward(
     path: plan.path,
     headers: framed(request, requestHeaders(request, plan.addonHost)),
     ...(hasBody(request) && { stream: request }),
+    ...(plan.home && { relayed: true }),
     signal: gone.signal,
   })
   writeHead(response, answer, plan)

@@ -70,7 +70,7 @@ function addonsSection(addons: readonly AddonPort[], place: HomePlace): string {
     const entries = addons
       .filter(({ service }) => service.namespace === namespace)
       .map((port) => `<li>${addonLink(port, place)}</li>`)
-    return `<h3>${escapeHtml(namespace)}</h3>\n<ul class="cards">${entries.join('\n')}</ul>`
+    return `<h3>${escapeHtml(namespace)}</h3>\n<ul class="list">${entries.join('\n')}</ul>`
   })
   const none = '<p class="none">No service with a web port that you may open.</p>'
   return `<section>\n<h2>Add-ons</h2>\n${groups.join('\n') || none}\n</section>`
@@ -81,9 +81,12 @@ function addonLink(port: AddonPort, place: HomePlace): string {
   const where = href.startsWith('http://') ? new URL(href).host : href
   return (
     `<a href="${escapeHtml(href)}"><b>${escapeHtml(port.service.name)}</b> ` +
-    `<span>${escapeHtml(port.label)}</span><small>${escapeHtml(where)}</small></a>`
+    `<span>${escapeHtml(port.label)}</span><small>${breakable(where)}</small></a>`
   )
 }
+
+/** An address with the places where it may go on in the next line. */
+const breakable = (address: string): string => escapeHtml(address).replaceAll(/[./]/g, '<wbr>$&')
 
 /** Names below `localhost` lead to this machine only in a browser that runs on it. */
 function addonAddress({ service, isDefault }: AddonPort, { host, apiMount }: HomePlace): string {

@@ -18,14 +18,12 @@ export function upstreamOn(connections: Connections): Upstream {
 
 async function upgradeOn(
   connections: Connections,
-  { method, path, headers, signal }: UpstreamRequest,
+  { headers, body: _, stream: __, ...request }: UpstreamRequest,
 ): Promise<UpgradeOutcome> {
-  const { upgrade, connection: _, ...others } = headers
+  const { upgrade, connection: ___, ...others } = headers
   const { upgraded, refused } = await requestUpgrade(connections, {
-    method,
-    path,
+    ...request,
     headers: { ...others, upgrade: String(upgrade) },
-    signal,
   })
   if (upgraded) return { kind: 'switched', ...upgraded }
   const { statusCode: status = 502, headers: told } = refused

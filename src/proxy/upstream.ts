@@ -14,6 +14,8 @@ export interface UpstreamRequest {
   readonly body?: Buffer
   /** In place of `body`: sent as it arrives. */
   readonly stream?: Readable
+  /** Set if an application behind the server may answer, whose 401 says nothing about our credential. */
+  readonly relayed?: boolean
   /** Ends the request, and its answer if that has begun. */
   readonly signal: AbortSignal
 }
