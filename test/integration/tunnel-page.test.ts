@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { parse as parseYaml } from 'yaml'
 import { upCommand } from '../../src/cli/commands/up.ts'
 import { userCreateCommand } from '../../src/cli/commands/user-create.ts'
@@ -156,9 +156,10 @@ describe('the page of the tunnel [TUN-I5]', () => {
   })
 })
 
-describe('what the page tells to type works [TUN-I5, TUN-I2]', () => {
+describe('what the page tells to type works [TUN-I5, TUN-I2]', { timeout: 60_000 }, () => {
   let scratch: string
   let running: LoggedProcess[] = []
+  beforeAll(async () => void (await buildOnce()), 120_000)
   beforeEach(async () => {
     scratch = await mkdtemp(join(tmpdir(), 'sallyport-tunnel-page-'))
   })

@@ -3,7 +3,8 @@ import { chmod, chown, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'nod
 import { createServer } from 'node:net'
 import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { buildOnce } from '../build-once.ts'
 import { openCluster } from '../support/cluster-client.ts'
 import { eventually } from '../support/eventually.ts'
 import {
@@ -15,6 +16,7 @@ import {
 let scratch: string
 let running: SallyportProcess[] = []
 
+beforeAll(async () => void (await buildOnce()), 120_000)
 beforeEach(async () => {
   scratch = await mkdtemp(join(tmpdir(), 'sallyport-up-'))
   running = []
