@@ -11,6 +11,7 @@ import { checkLimits } from './steps/check-limits.ts'
 import { impersonate } from './steps/impersonate.ts'
 import { readRequestInfo } from './steps/read-request-info.ts'
 import { route } from './steps/route.ts'
+import { signAnswer } from './steps/sign-answer.ts'
 import { startDeadline } from './steps/start-deadline.ts'
 
 /**
@@ -25,6 +26,7 @@ const steps: readonly Step[] = [
   beginAudit, //       from here on the stages are recorded
   startDeadline, //    all but streams are over by then          504
   authenticate, //     who is it, and not revoked                401
+  signAnswer, //       whoever asked by a signed request gets a signed answer
   impersonate, //      acting as somebody else                   403
   bindToCredential, // a stream ends when its credential does
   admit, //            in-flight limits per user and in total    429

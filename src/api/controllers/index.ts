@@ -1,4 +1,4 @@
-export type { Controller, ControllerOptions } from './controller.ts'
+export type { Controller, ControllerOptions, Watch } from './controller.ts'
 export { createEndpointsController } from './endpoints/endpoints-controller.ts'
 export { createEventTtlController } from './event-ttl-controller.ts'
 export { createGarbageCollector } from './garbage/garbage-collector.ts'

@@ -1,0 +1,34 @@
+import type { TokenAuthenticator } from '../../authn/index.ts'
+import { Secret } from '../../core/index.ts'
+import { looksLikeToken, parseBootstrapToken } from '../tokens/bootstrap-token.ts'
+import { isSameSecret } from '../tokens/stored-token.ts'
+import type { TokenBook } from './token-book.ts'
+
+const noSecret = new Secret('x'.repeat(16))
+
+/** The user that stands behind a token. */
+export const bootstrapUser = (id: string): string => `system:bootstrap:${id}`
+
+/** Knows bootstrap tokens that are shown as they are: their second duty, after the server is trusted. */
+export function bootstrapTokens(book: Pick<TokenBook, 'find'>): TokenAuthenticator {
+  return {
+    name: 'bootstrap-token',
+    authenticateToken: (text) => {
+      if (!looksLikeToken(text)) return undefined
+      const shown = parseBootstrapToken(text)
+      const stored = book.find(shown.id)
+      // Compared in any case, so that time does not tell whether there is such a token.
+      const isRight = isSameSecret(shown.secret, stored?.token.secret ?? noSecret)
+      if (!stored || !isRight || !stored.usages.has('authentication')) return undefined
+      return {
+        method: 'bootstrap-token',
+        user: {
+          username: bootstrapUser(shown.id),
+          groups: ['system:bootstrappers', ...stored.extraGroups],
+        },
+        credential: { type: 'token', id: shown.id },
+        ...(stored.expiresAt !== undefined && { expiresAt: stored.expiresAt }),
+      }
+    },
+  }
+}

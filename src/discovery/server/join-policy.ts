@@ -1,0 +1,93 @@
+import type { KubeObject } from '../../core/index.ts'
+import { clusterInfoKey } from './discovery-requests.ts'
+
+const rbac = 'rbac.authorization.k8s.io'
+const apiVersion = `${rbac}/v1`
+const nodeTokens = 'system:bootstrappers:kubeadm:default-node-token'
+
+interface Subject {
+  readonly kind: 'User' | 'Group'
+  readonly name: string
+}
+
+const group = (name: string): Subject => ({ kind: 'Group', name })
+const anonymous: Subject = { kind: 'User', name: 'system:anonymous' }
+
+/** A Role that lets its subjects read one object, and its binding. */
+function readOne(
+  place: { readonly namespace: string; readonly resource: string; readonly name?: string },
+  name: string,
+  subjects: readonly Subject[],
+): KubeObject[] {
+  const metadata = { name, namespace: place.namespace }
+  return [
+    {
+      apiVersion,
+      kind: 'Role',
+      metadata,
+      rules: [
+        {
+          apiGroups: [''],
+          resources: [place.resource],
+          ...(place.name !== undefined && { resourceNames: [place.name] }),
+          verbs: ['get'],
+        },
+      ],
+    },
+    {
+      apiVersion,
+      kind: 'RoleBinding',
+      metadata,
+      roleRef: { apiGroup: rbac, kind: 'Role', name },
+      subjects: subjects.map((subject) => ({ apiGroup: rbac, ...subject })),
+    },
+  ]
+}
+
+function bindCluster(name: string, role: string, subject: Subject): KubeObject {
+  return {
+    apiVersion,
+    kind: 'ClusterRoleBinding',
+    metadata: { name },
+    roleRef: { apiGroup: rbac, kind: 'ClusterRole', name: role },
+    subjects: [{ apiGroup: rbac, ...subject }],
+  }
+}
+
+const config = (name: string) => ({ namespace: 'kube-system', resource: 'configmaps', name })
+const approval = 'system:certificates.k8s.io:certificatesigningrequests'
+
+/** The rights that kubeadm gives to those who join, under its names, and what the seed says of kube-public. */
+export const joinPolicy: readonly KubeObject[] = [
+  ...readOne(
+    { ...clusterInfoKey, resource: 'configmaps' },
+    'kubeadm:bootstrap-signer-clusterinfo',
+    [anonymous],
+  ),
+  ...readOne({ namespace: 'kube-public', resource: 'configmaps' }, 'sallyport:kube-public-reader', [
+    group('system:authenticated'),
+  ]),
+  ...readOne(config('kubeadm-config'), 'kubeadm:nodes-kubeadm-config', [
+    group(nodeTokens),
+    group('system:nodes'),
+  ]),
+  ...readOne(config('kubelet-config'), 'kubeadm:kubelet-config', [
+    group(nodeTokens),
+    group('system:nodes'),
+  ]),
+  ...readOne(config('kube-proxy'), 'kube-proxy', [group(nodeTokens)]),
+  {
+    apiVersion,
+    kind: 'ClusterRole',
+    metadata: { name: 'kubeadm:get-nodes' },
+    rules: [{ apiGroups: [''], resources: ['nodes'], verbs: ['get'] }],
+  },
+  bindCluster('kubeadm:get-nodes', 'kubeadm:get-nodes', group(nodeTokens)),
+  bindCluster('kubeadm:kubelet-bootstrap', 'system:node-bootstrapper', group(nodeTokens)),
+  bindCluster('kubeadm:node-autoapprove-bootstrap', `${approval}:nodeclient`, group(nodeTokens)),
+  bindCluster(
+    'kubeadm:node-autoapprove-certificate-rotation',
+    `${approval}:selfnodeclient`,
+    group('system:nodes'),
+  ),
+]

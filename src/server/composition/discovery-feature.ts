@@ -1,0 +1,47 @@
+import { type ClusterView, hasReason, wellKnownKinds } from '../../core/index.ts'
+import {
+  bootstrapTokens,
+  clusterInfoKey,
+  createSigner,
+  createTokenCleaner,
+  discoveryRequests,
+  ensureClusterInfo,
+  joinPolicy,
+  TokenBook,
+  tokenAdmission,
+} from '../../discovery/index.ts'
+import type { Feature } from '../feature.ts'
+
+/** How strangers find this cluster and trust it, by one short token. */
+export const discoveryFeature: Feature = async (context) => {
+  const { view, clock, log, signal, pki } = context
+  const book = await TokenBook.open({ view, clock, log, signal })
+  let clusterId: string | undefined
+  return {
+    tokens: [discoveryRequests({ book, clock, clusterId: () => clusterId }), bootstrapTokens(book)],
+    admissions: [tokenAdmission],
+    controllers: [createSigner(view, clock), createTokenCleaner(view, clock)],
+    onListening: async () => {
+      clusterId = await clusterIdOf(view, signal)
+      await ensureJoinPolicy(view, signal)
+      const { url: server } = context.location()
+      await ensureClusterInfo(view, { server, rootsPem: pki.clusterCa.bundlePem }, signal)
+    },
+  }
+}
+
+/** What is there for a cluster's whole life: the uid of its first namespace. */
+async function clusterIdOf(view: ClusterView, signal: AbortSignal): Promise<string | undefined> {
+  const namespace = await view.get(wellKnownKinds.namespace, { name: 'kube-system' }, signal)
+  return namespace?.metadata.uid
+}
+
+/** Gives the rights of a first start; what an operator takes away later stays away. */
+async function ensureJoinPolicy(view: ClusterView, signal: AbortSignal): Promise<void> {
+  if (await view.get(wellKnownKinds.configMap, clusterInfoKey, signal)) return
+  for (const object of joinPolicy) {
+    await view.write('create', object, {}, signal).catch((error: unknown) => {
+      if (!hasReason(error, 'AlreadyExists')) throw error
+    })
+  }
+}
