@@ -22,7 +22,7 @@ export const fullScale: Scale = {
 /** The same in little: shows that it works, and roughly how things stand. */
 export const shortScale: Scale = {
   rounds: 1,
-  warmUpBytes: 30e6,
+  warmUpBytes: 10e6,
   bytes: 50e6,
   echoes: 100,
   dials: 200,

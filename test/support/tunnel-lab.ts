@@ -211,7 +211,10 @@ export class TunnelLab {
     ...flags: readonly string[]
   ): Promise<Record<string, unknown>> {
     const outcome = await this.tryLoad(server, mode, ...flags)
-    if (outcome.code !== 0) throw new Error(outcome.stderr)
+    if (outcome.code !== 0) {
+      const said = server.program.lines.slice(-5).join('\n')
+      throw new Error(`${outcome.stderr}the server said last:\n${said}`)
+    }
     const result: unknown = JSON.parse(outcome.stdout)
     return result as Record<string, unknown>
   }

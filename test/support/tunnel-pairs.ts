@@ -15,7 +15,9 @@ const isMaker = (text: string | undefined): text is Maker => makers.some((maker)
  * The pairs to test, as server/agent. `go/go` is not among them: it shows that a test asks for what
  * upstream does; say SALLYPORT_TUNNEL_PAIRS=go/go for that.
  */
-export const pairs: readonly Pair[] = (process.env['SALLYPORT_TUNNEL_PAIRS'] ?? 'ours/ours,ours/go')
+export const pairs: readonly Pair[] = (
+  process.env['SALLYPORT_TUNNEL_PAIRS'] ?? 'ours/ours,ours/go,go/ours'
+)
   .split(',')
   .map((text) => {
     const [server, agent] = text.split('/')

@@ -9,7 +9,12 @@ import { TunnelLab, type TunnelServer } from '../../support/tunnel-lab.ts'
 import { pairs, tunnelPeersAreHere } from '../../support/tunnel-pairs.ts'
 
 const modes: readonly FrontMode[] = ['grpc', 'http-connect']
-const cases = pairs.flatMap((pair) => modes.map((mode) => [pair.name, mode, pair] as const))
+// A front end is the server's alone: beside upstream's programs one of them is enough.
+const cases = pairs.flatMap((pair) =>
+  (pair.server === pair.agent ? modes : modes.slice(0, 1)).map(
+    (mode) => [pair.name, mode, pair] as const,
+  ),
+)
 
 let echo: TcpTarget
 let lab: TunnelLab
@@ -174,7 +179,7 @@ describe.skipIf(!tunnelPeersAreHere).each(pairs)('$name', (pair) => {
       await grow(1)
       const flags = ['--sync-forever', '--sync-interval=200ms', '--sync-interval-cap=500ms']
       const agent = await lab.agent({ maker: pair.agent, port: balancer.port, flags })
-      for (const count of [1, 2, 4]) {
+      for (const count of [1, 4]) {
         await grow(count)
         await lab.agentReady(agent, count)
         const known = 'konnectivity_network_proxy_agent_known_server_count'
