@@ -9,6 +9,8 @@ export interface ClusterRequest {
   /** Names in lower case; a list stands for several headers of that name. */
   readonly headers: Readonly<Record<string, string | readonly string[]>>
   readonly body?: Buffer
+  /** Set if an application behind the server may answer, whose 401 says nothing about our credential. */
+  readonly relayed?: boolean
   /** Ends the request, and the body of its answer if that has begun. */
   readonly signal: AbortSignal
 }

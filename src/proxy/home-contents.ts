@@ -80,7 +80,8 @@ async function servicesOf(
   return lists.flatMap((list) => list ?? [])
 }
 
-async function userName(api: ApiReader, signal: AbortSignal): Promise<string | undefined> {
+/** Who the API server takes us for; `undefined` if it does not say. */
+export async function userName(api: ApiReader, signal: AbortSignal): Promise<string | undefined> {
   const path = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
   const asked = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }
   const userInfo = field(field(await api.review(path, asked, signal), 'status'), 'userInfo')

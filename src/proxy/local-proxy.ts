@@ -12,6 +12,7 @@ import { homeHeaders, renderHome } from './home-page.ts'
 import type { HostName } from './host-header.ts'
 import { type Planner, planRequest } from './plan-request.ts'
 import { malformed, pageNotFound } from './refusal.ts'
+import { withRefusalsChecked } from './relayed-refusals.ts'
 import { type FilterOptions, RequestFilter } from './request-filter.ts'
 import { asPrefix } from './routes.ts'
 import { ServiceLookup } from './service-lookup.ts'
@@ -58,8 +59,9 @@ export class LocalProxy implements Component {
   readonly #answering = new WeakMap<Socket, ServerResponse>()
 
   constructor(options: LocalProxyOptions) {
-    const { upstream, www, filter, clock } = options
-    this.#options = options
+    const { www, filter, clock } = options
+    const upstream = withRefusalsChecked(options.upstream, clock)
+    this.#options = { ...options, upstream }
     this.#api = new ApiReader(upstream)
     const lookup = new ServiceLookup(this.#api, clock)
     this.#files = www && new StaticFiles(www.directory)

@@ -18,12 +18,15 @@ export function upstreamOn(connections: Connections): Upstream {
 
 async function upgradeOn(
   connections: Connections,
-  { headers, body: _, stream: __, ...request }: UpstreamRequest,
+  { method, path, headers, relayed, signal }: UpstreamRequest,
 ): Promise<UpgradeOutcome> {
-  const { upgrade, connection: ___, ...others } = headers
+  const { upgrade, connection: _, ...others } = headers
   const { upgraded, refused } = await requestUpgrade(connections, {
-    ...request,
+    method,
+    path,
     headers: { ...others, upgrade: String(upgrade) },
+    ...(relayed && { relayed }),
+    signal,
   })
   if (upgraded) return { kind: 'switched', ...upgraded }
   const { statusCode: status = 502, headers: told } = refused

@@ -1,7 +1,12 @@
 import { once } from 'node:events'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { Secret } from '../../src/core/index.ts'
+import { type CredentialSource, staticTrust } from '../../src/credentials/index.ts'
+import { Connections } from '../../src/credentials/transport/index.ts'
 import { type LabProxy, ProxyLab, websocketHeaders } from '../../src/proxy/proxy-lab.suite.ts'
+import { upstreamOn } from '../../src/proxy/transport-upstream.ts'
 
 let lab: ProxyLab
 let proxy: LabProxy
@@ -124,6 +129,55 @@ describe('a server that answers badly', () => {
     })
     expect((await proxy.ask('/odd')).status).toBe(502)
     await closed
+  })
+})
+
+describe('[CRED-S17] a 401 of an add-on', () => {
+  const renewed: string[] = []
+  const credential = { token: new Secret('t') }
+  const credentials: CredentialSource = {
+    current: () => Promise.resolve(credential),
+    renew: async (_used, refusal) => void renewed.push(String(refusal.headers['x-from'])),
+    onRotate: () => () => {},
+    dispose: () => {},
+  }
+  const addon = '/api/v1/namespaces/dev/services/web/proxy/'
+  const who = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
+  const refuse = (from: string) => (_request: IncomingMessage, response: ServerResponse) =>
+    void response.writeHead(401, { 'x-from': from }).end('no')
+  let guarded: LabProxy
+
+  beforeEach(async () => {
+    renewed.length = 0
+    lab.api.answers.delete(who)
+    lab.api.answers.set(addon, refuse('add-on'))
+    const tls = { trust: staticTrust(lab.caPem) }
+    guarded = await lab.proxy({
+      upstream: upstreamOn(new Connections({ servers: lab.server, tls, credentials, http: '1.1' })),
+    })
+  })
+
+  test('is passed on and costs no login, however often it comes', async () => {
+    for (let count = 0; count < 3; count++) {
+      const { status, body } = await guarded.ask(addon)
+      expect([status, body]).toEqual([401, 'no'])
+    }
+    await expect.poll(() => lab.api.seen.map(({ url }) => url)).toContain(who)
+    expect((await guarded.handshake(addon)).head.status).toBe(101)
+    expect(lab.api.seen.filter(({ url }) => url === who)).toHaveLength(1)
+    expect(renewed).toEqual([])
+  })
+
+  test('renews the credential if the API server refuses it as well', async () => {
+    lab.api.answers.set(who, refuse('API server'))
+    await guarded.ask(addon)
+    await expect.poll(() => renewed).toEqual(['API server'])
+  })
+
+  test('is not taken for one of the API server, which renews at once', async () => {
+    lab.api.answers.set('/api/v1/pods', refuse('API server'))
+    await guarded.ask('/api/v1/pods')
+    expect(renewed).toEqual(['API server'])
   })
 })
 

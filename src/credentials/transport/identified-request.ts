@@ -20,7 +20,7 @@ export async function sendIdentified(
   const identity = await connections.identity(request.signal)
   const { credential } = identity
   const response = await sendAs(connections, request, identity)
-  if (response.status !== unauthorized || !credential) return response
+  if (response.status !== unauthorized || !credential || request.relayed) return response
   const next = await renewAfter(connections, request, { used: credential, response })
   if (!next || !isReplayable(request)) return response
   await readOut(response.body)

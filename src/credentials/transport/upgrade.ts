@@ -18,6 +18,8 @@ export interface UpgradeRequest {
   readonly headers: RequestHeaders & { readonly upgrade: string }
   /** GET unless given; SPDY uses POST. */
   readonly method?: string
+  /** As for requests: a 401 says nothing about our credential. */
+  readonly relayed?: boolean
   /** Ends the attempt; a connection that has been handed over is the caller's. */
   readonly signal: AbortSignal
 }
@@ -58,7 +60,7 @@ export async function requestUpgrade(
     : await connections.identity(request.signal)
   const first = await attempt(connections, request, identity)
   const { credential } = identity
-  if (first.refused?.statusCode !== unauthorized || !credential) return first
+  if (first.refused?.statusCode !== unauthorized || !credential || request.relayed) return first
   const refusal = refusalOf({ status: unauthorized, headers: first.refused.headers })
   const next = await connections.source?.renew(credential, refusal, request.signal)
   if (!next) return first
