@@ -295,7 +295,7 @@ describe('anonymous [GND-R74]', () => {
     ['/livez', 200],
     ['/readyz?verbose', 200],
     ['/version', 200],
-    ['/api/v1/namespaces/kube-public/configmaps/cluster-info', 403],
+    ['/api/v1/namespaces/kube-public/configmaps/cluster-info', 200],
     ['/api', 401],
     ['/metrics', 401],
     ['/openapi/v3', 401],

@@ -8,7 +8,7 @@ export {
 export type { Carrier, CarrierEvents } from './carrier.ts'
 export { DialFailed } from './dial-failed.ts'
 export { duplexOf } from './duplex-of.ts'
-export { type JoinEnd, type JoinLimits, join } from './join.ts'
+export { join } from './join.ts'
 export type { Leg, LegEvents } from './leg.ts'
 export { defaultLinkLimits, type LinkLimits } from './limits.ts'
 export type {
