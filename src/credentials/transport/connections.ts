@@ -2,6 +2,7 @@ import type { Credential, CredentialSource } from '../credential.ts'
 import type { RequestWrapper, TransportTls } from '../provider/transport-config.ts'
 import { AddressSet } from './address-set.ts'
 import { Generation, type Route } from './generation.ts'
+import { defaultHeartbeat, type Heartbeat } from './http2-heartbeat.ts'
 import { chooseProxy, type ProxyEnv } from './proxy-choice.ts'
 import { sameCertificate } from './secure-context.ts'
 import { parseServers } from './server-address.ts'
@@ -33,9 +34,14 @@ export interface ConnectionsOptions {
    * many share a connection; with `2` everything; with `1.1` nothing. Short requests cost less by HTTP/1.1.
    */
   readonly http?: 'auto' | '1.1' | '2'
-  /** At most so many HTTP/1.1 connections for requests; watches and upgrades come on top. */
+  /**
+   * At most so many HTTP/1.1 connections for requests; watches and upgrades come on top. At most as many by
+   * HTTP/2, each of which carries what the server allows.
+   */
   readonly maxConnections?: number
   readonly connectTimeoutMs?: number
+  /** How an HTTP/2 connection with an open request is found dead: a ping every 30 s, answered within 15. */
+  readonly heartbeat?: Heartbeat
   /** How long requests of a replaced certificate may go on; they are cut at once unless given. */
   readonly graceMs?: number
 }
@@ -137,7 +143,7 @@ const destroyed = (): ConnectionFailed =>
 
 function routeOf(
   all: ReturnType<typeof parseServers>,
-  { tls = {}, connectTimeoutMs, maxConnections, http, ...proxies }: ConnectionsOptions,
+  { tls = {}, connectTimeoutMs, maxConnections, heartbeat, http, ...proxies }: ConnectionsOptions,
 ): Route {
   const [first] = all
   return {
@@ -146,6 +152,7 @@ function routeOf(
     tls,
     connectTimeoutMs: connectTimeoutMs ?? defaultConnectTimeoutMs,
     maxConnections: maxConnections ?? defaultMaxConnections,
+    heartbeat: heartbeat ?? defaultHeartbeat,
     http2: http === '1.1' || !first.tls ? false : undefined,
   }
 }

@@ -5,6 +5,7 @@ import type { TransportTls } from '../provider/transport-config.ts'
 import type { AddressSet } from './address-set.ts'
 import { ConnectionPool, type ConnectionSupply } from './connection-pool.ts'
 import { dial } from './dial.ts'
+import type { Heartbeat } from './http2-heartbeat.ts'
 import type { Http2Pool } from './http2-pool.ts'
 import type { Proxy } from './proxy-choice.ts'
 import { releasedBy } from './released-by.ts'
@@ -18,6 +19,7 @@ export interface Route {
   readonly tls: TransportTls
   readonly connectTimeoutMs: number
   readonly maxConnections: number
+  readonly heartbeat: Heartbeat
   /** Whether requests go by HTTP/2; undefined until the server has been asked. */
   http2: boolean | undefined
 }
@@ -91,7 +93,7 @@ export class Generation implements ConnectionSupply {
   async #ask(): Promise<void> {
     try {
       const socket = await this.#open(['h2', 'http/1.1'])
-      if (isHttp2(socket)) (await this.#pool()).adopt(socket)
+      if (isHttp2(socket)) await (await this.#pool()).adopt(socket)
       else this.#keepSpare(socket)
       this.#route.http2 = isHttp2(socket)
     } finally {
@@ -102,8 +104,13 @@ export class Generation implements ConnectionSupply {
   /** Loaded only for a server that speaks HTTP/2, since Node's own part of it is not small. */
   async #pool(): Promise<Http2Pool> {
     const { Http2Pool } = await import('./http2-pool.ts')
-    const { origin } = this.#route.addresses.all[0]
-    this.#http2 ??= new Http2Pool(origin, () => this.#openHttp2())
+    const { addresses, heartbeat, maxConnections } = this.#route
+    this.#http2 ??= new Http2Pool({
+      authority: addresses.all[0].origin,
+      heartbeat,
+      maxConnections,
+      open: () => this.#openHttp2(),
+    })
     return this.#http2
   }
 

@@ -13,12 +13,16 @@ import { systemErrorCode } from '../../core/index.ts'
 import type { ClusterResponse } from '../cluster-request.ts'
 import { idleMs } from './connection-pool.ts'
 import { Http2Body } from './http2-body.ts'
+import { type Heartbeat, startHeartbeat } from './http2-heartbeat.ts'
 import { releasedBy } from './released-by.ts'
+import { ConnectionRetired } from './transport-errors.ts'
 import { ConnectionReset, TryFailed } from './try-failed.ts'
 
 /** Of one answer that nobody reads yet, and of all answers of a connection together. */
 const streamWindow = 4 * 1024 * 1024
 const connectionWindow = 16 * 1024 * 1024
+/** How long a server may take to send its settings. */
+const settingsMs = 10_000
 /** In megabytes; with Node's 10 one unread answer would make the next request fail. */
 const sessionMemory = 1_000
 
@@ -39,41 +43,57 @@ export interface Http2Request {
   readonly signal: AbortSignal
 }
 
+/** What a pool is made of. */
+export interface Http2PoolOptions {
+  readonly authority: string
+  readonly heartbeat: Heartbeat
+  /** At most so many connections; requests beyond their streams wait. */
+  readonly maxConnections: number
+  open(): Promise<Socket>
+}
+
 /** The HTTP/2 connections of one identity; another one is opened when all streams of the others are taken. */
 export class Http2Pool {
-  readonly #authority: string
-  readonly #open: () => Promise<Socket>
+  readonly #options: Http2PoolOptions
   readonly #sessions = new Set<ClientHttp2Session>()
+  /** Those whose server has said how many streams it allows. */
+  readonly #ready = new WeakSet<ClientHttp2Session>()
   readonly #streams = new WeakMap<ClientHttp2Session, number>()
   /** Those that have answered before. */
   readonly #proven = new WeakSet<ClientHttp2Session>()
-  #opening: Promise<ClientHttp2Session> | undefined
+  readonly #stopHeartbeat = new WeakMap<ClientHttp2Session, () => void>()
+  #opening: Promise<void> | undefined
+  #waiting: (() => void)[] = []
 
-  constructor(authority: string, open: () => Promise<Socket>) {
-    this.#authority = authority
-    this.#open = open
+  constructor(options: Http2PoolOptions) {
+    this.#options = options
   }
 
-  /** Takes over a connection that has agreed on HTTP/2. */
-  adopt(socket: Socket): ClientHttp2Session {
-    const session = connect(this.#authority, {
+  /** Takes over a connection that has agreed on HTTP/2, and waits until its server has spoken. */
+  async adopt(socket: Socket): Promise<void> {
+    const session = connect(this.#options.authority, {
       createConnection: () => socket,
       maxSessionMemory: sessionMemory,
       settings: { enablePush: false, initialWindowSize: streamWindow },
     })
     session.setLocalWindowSize(connectionWindow)
-    const gone = (): void => void this.#sessions.delete(session)
-    session.on('error', () => {}).on('close', gone)
+    session
+      .on('error', () => {})
+      .on('close', () => {
+        this.#sessions.delete(session)
+        this.#wakeAll()
+      })
     session.setTimeout(idleMs, () => {
       if (this.#load(session) === 0) session.close()
     })
     this.#sessions.add(session)
-    return session
+    await settingsOf(session)
+    this.#ready.add(session)
   }
 
   /** Sends a request and returns the head of its answer; fails with TryFailed once it has a connection. */
   async request(request: Http2Request): Promise<ClusterResponse> {
-    const session = this.#free() ?? (await releasedBy(request.signal, this.#next()))
+    const session = this.#take() ?? (await this.#wait(request.signal))
     const reused = this.#proven.has(session)
     try {
       const response = await this.#exchange(session, request)
@@ -85,11 +105,16 @@ export class Http2Pool {
   }
 
   #exchange(session: ClientHttp2Session, request: Http2Request): Promise<ClusterResponse> {
-    const stream = session.request(request.headers as OutgoingHttpHeaders, {
-      endStream: request.body === undefined,
-    })
-    this.#count(session, stream)
-    return answerTo(stream, request)
+    try {
+      const stream = session.request(request.headers as OutgoingHttpHeaders, {
+        endStream: request.body === undefined,
+      })
+      stream.once('close', () => this.#leave(session))
+      return answerTo(stream, request)
+    } catch (error) {
+      this.#leave(session)
+      throw error
+    }
   }
 
   /** Takes no more requests and ends each connection with its last answer. */
@@ -105,38 +130,84 @@ export class Http2Pool {
     return this.#streams.get(session) ?? 0
   }
 
-  #free(): ClientHttp2Session | undefined {
+  /** A place on a connection that has one, taken at once so that nobody else gets it. */
+  #take(): ClientHttp2Session | undefined {
     for (const session of this.#sessions) {
-      const most = session.remoteSettings?.maxConcurrentStreams ?? Number.POSITIVE_INFINITY
-      if (!session.closed && !session.destroyed && this.#load(session) < most) return session
+      if (session.closed || session.destroyed || !this.#ready.has(session)) continue
+      if (this.#load(session) >= mostStreams(session)) continue
+      this.#enter(session)
+      return session
     }
     return undefined
   }
 
-  #next(): Promise<ClientHttp2Session> {
-    this.#opening ??= this.#another()
-    return this.#opening
+  async #wait(signal: AbortSignal): Promise<ClientHttp2Session> {
+    for (;;) {
+      const isFull = !this.#opening && this.#sessions.size >= this.#options.maxConnections
+      await releasedBy(signal, isFull ? this.#place() : (this.#opening ??= this.#another()))
+      const session = this.#take()
+      if (session) return session
+    }
   }
 
-  async #another(): Promise<ClientHttp2Session> {
+  #place(): Promise<void> {
+    return new Promise((resolve) => this.#waiting.push(resolve))
+  }
+
+  /** All of them, since one of them may have gone away meanwhile; whoever finds no place waits again. */
+  #wakeAll(): void {
+    for (const wake of this.#waiting.splice(0)) wake()
+  }
+
+  async #another(): Promise<void> {
     try {
-      return this.adopt(await this.#open())
+      await this.adopt(await this.#options.open())
     } finally {
       this.#opening = undefined
     }
   }
 
-  /** A connection without a request must not keep the process alive. */
-  #count(session: ClientHttp2Session, stream: ClientHttp2Stream): void {
+  /** A connection without a request must not keep the process alive, nor be asked whether it is alive. */
+  #enter(session: ClientHttp2Session): void {
     const load = this.#load(session)
-    if (load === 0) session.ref()
     this.#streams.set(session, load + 1)
-    stream.once('close', () => {
-      const left = this.#load(session) - 1
-      this.#streams.set(session, left)
-      if (left === 0 && !session.destroyed) session.unref()
-    })
+    if (load > 0) return
+    session.ref()
+    this.#stopHeartbeat.set(session, startHeartbeat(session, this.#options.heartbeat))
   }
+
+  #leave(session: ClientHttp2Session): void {
+    const left = this.#load(session) - 1
+    this.#streams.set(session, left)
+    this.#wakeAll()
+    if (left > 0) return
+    this.#stopHeartbeat.get(session)?.()
+    if (!session.destroyed) session.unref()
+  }
+}
+
+const mostStreams = (session: ClientHttp2Session): number =>
+  session.remoteSettings?.maxConcurrentStreams ?? Number.POSITIVE_INFINITY
+
+/** Before its settings have come, more streams than the server allows would wait there without an end. */
+function settingsOf(session: ClientHttp2Session): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const silent = new ConnectionReset('the server has not begun to speak HTTP/2')
+    const timer = setTimeout(() => session.destroy(silent), settingsMs)
+    session.once('remoteSettings', () => {
+      clearTimeout(timer)
+      if (mostStreams(session) > 0) resolve()
+      else session.destroy(new ConnectionReset('the server allows no streams'))
+    })
+    // Nothing has been sent yet, whatever the connection was cut for.
+    session.once('error', (error: Error) =>
+      reject(error instanceof ConnectionRetired ? new ConnectionRetired(false) : error),
+    )
+    session.once('close', () => {
+      clearTimeout(timer)
+      reject(new ConnectionReset('the connection was closed'))
+    })
+  })
 }
 
 function answerTo(

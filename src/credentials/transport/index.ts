@@ -2,6 +2,7 @@ export { Connections, type ConnectionsOptions, type Identity } from './connectio
 export { createAgent } from './create-agent.ts'
 export { createFetch, type FetchFunction } from './create-fetch.ts'
 export { createTransport } from './create-transport.ts'
+export type { Heartbeat } from './http2-heartbeat.ts'
 export { refusalOf } from './identified-request.ts'
 export { authorizationOf, withIdentity } from './identity-headers.ts'
 export { pathBelow } from './path-below.ts'
