@@ -1,7 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { type Authentication, unauthorized } from '../core/index.ts'
 import { requestWith } from './authentication-request.suite.ts'
-import { bearerToken, bearerTokens, type TokenAuthenticator } from './bearer-token.ts'
+import {
+  bearerToken,
+  bearerTokens,
+  forApiAudiences,
+  type TokenAuthenticator,
+} from './bearer-token.ts'
 
 const signal = new AbortController().signal
 const jane: Authentication = { user: { username: 'jane', groups: [] }, method: 'test' }
@@ -120,6 +125,25 @@ describe('authenticators of tokens', () => {
     ['there is nobody to know', []],
   ])('a token that %s is 401 [GND-R70]', async (_what, authenticators) => {
     await expect(ask(...authenticators)).rejects.toMatchObject({ reason: 'Unauthorized' })
+  })
+
+  describe('that name no audience stand for the API server only [ISS-K9]', () => {
+    const apiAudiences = () => ['api', 'cluster']
+    test.each<[string, readonly string[] | undefined, readonly string[] | undefined | 'none']>([
+      ['a request', undefined, undefined],
+      ['a review for whoever', [], ['api', 'cluster']],
+      ['a review for the API server', ['x', 'cluster'], ['cluster']],
+      ['a review for somebody else', ['vault'], 'none'],
+    ])('%s', async (_name, asked, expected) => {
+      for (const inner of [knows('t'), knowsLater('t')]) {
+        const found = await forApiAudiences(inner, apiAudiences).authenticateToken(
+          't',
+          signal,
+          asked,
+        )
+        expect(found ? found.audiences : 'none').toEqual(expected)
+      }
+    })
   })
 
   test('answer TokenReview without a request', async () => {

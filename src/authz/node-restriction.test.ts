@@ -13,7 +13,8 @@ const pod = (name: string, nodeName: string): KubeObject => ({
   metadata: { name, namespace: 'default' },
   spec: { nodeName },
 })
-const view = new FakeClusterView({ objects: [pod('mine', 'a'), pod('other', 'b')] })
+const running = { ...pod('runs', 'a'), spec: { nodeName: 'a', serviceAccountName: 'bot' } }
+const view = new FakeClusterView({ objects: [pod('mine', 'a'), pod('other', 'b'), running] })
 const authorizer = nodeAuthorizer(view)
 const lease = 'leases.coordination.k8s.io'
 const csr = 'certificatesigningrequests.certificates.k8s.io'
@@ -55,6 +56,15 @@ describe('a node identity', () => {
     [false, asks(a, 'get', 'pods', { namespace: 'default', name: 'other' })],
     [false, asks(a, 'get', 'pods', { namespace: 'default', name: 'none' })],
     [false, asks(a, 'list', 'pods')],
+    [true, asks(a, 'create', 'serviceaccounts/token', { namespace: 'default', name: 'bot' })],
+    [false, asks(a, 'create', 'serviceaccounts/token', { namespace: 'default', name: 'idle' })],
+    [false, asks(a, 'create', 'serviceaccounts/token', { namespace: 'other', name: 'bot' })],
+    [false, asks(a, 'create', 'serviceaccounts/token', { namespace: 'default' })],
+    [false, asks(a, 'get', 'serviceaccounts/token', { namespace: 'default', name: 'bot' })],
+    [
+      false,
+      asks(node('b'), 'create', 'serviceaccounts/token', { namespace: 'default', name: 'bot' }),
+    ],
     [false, asks(a, 'get', 'toString')],
     [false, asks(person('system:node:a'), 'create', 'nodes')],
     [false, asks(person('a', 'system:nodes'), 'create', 'nodes')],

@@ -12,7 +12,14 @@ export interface CommandOutcome {
 /** Runs a command of `sallyport` in this process, as an ordinary user without a terminal. */
 export async function runInProcess(
   args: readonly string[],
-  options: { readonly env?: Io['env']; readonly homeDirectory?: string } = {},
+  options: {
+    readonly env?: Io['env']
+    readonly homeDirectory?: string
+    /** Tells it to end. */
+    readonly drain?: AbortSignal
+    /** Sees what it prints, as it prints it. */
+    readonly onStdout?: (text: string) => void
+  } = {},
 ): Promise<CommandOutcome> {
   let stdout = ''
   let stderr = ''
@@ -25,11 +32,12 @@ export async function runInProcess(
     homeDirectory: options.homeDirectory ?? '/nonexistent',
     stdout(text) {
       stdout += text
+      options.onStdout?.(text)
     },
     stderr(text) {
       stderr += text
     },
-    drain: never,
+    drain: options.drain ?? never,
     kill: never,
   })
   return { code, stdout, stderr }

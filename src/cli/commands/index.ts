@@ -1,7 +1,9 @@
 import type { Command } from '../command.ts'
 import { credentialCommand } from './credential.ts'
 import { issuerKeysCommand } from './issuer-keys.ts'
+import { issuerPublishCommand } from './issuer-publish.ts'
 import { issuerRotateCommand } from './issuer-rotate.ts'
+import { issuerServeCommand } from './issuer-serve.ts'
 import { proxyCommand } from './proxy.ts'
 import { serveCommand } from './serve.ts'
 import { storeBackupCommand, storeCheckCommand, storeRestoreCommand } from './store.ts'
@@ -26,6 +28,8 @@ export const commands: readonly Command[] = [
   credentialCommand,
   issuerKeysCommand,
   issuerRotateCommand,
+  issuerPublishCommand,
+  issuerServeCommand,
   storeCheckCommand,
   storeBackupCommand,
   storeRestoreCommand,

@@ -21,7 +21,7 @@ export interface StoredRing {
 }
 
 /** The Secret with the signing keys is not as we write it. */
-export class SigningKeysInvalid extends SallyportError {
+class SigningKeysInvalid extends SallyportError {
   readonly code = 'SIGNING_KEYS_INVALID'
 
   constructor(why: string) {

@@ -1,6 +1,5 @@
 import { segment } from '../../jose/jose.suite.ts'
-import { accepted, notOurs, refused } from './attempts.suite.ts'
-import type { Attempt, TokenCase } from './token-cases.suite.ts'
+import { type Attempt, accepted, notOurs, refused, type TokenCase } from './attempts.suite.ts'
 import { boundTo, type Claims, labKeys, type TokenLab } from './token-lab.suite.ts'
 
 const { rsa } = labKeys

@@ -1,5 +1,4 @@
-import { accepted, notOurs, refused } from './attempts.suite.ts'
-import type { Attempt, TokenCase } from './token-cases.suite.ts'
+import { type Attempt, accepted, notOurs, refused, type TokenCase } from './attempts.suite.ts'
 import { boundTo, labObjects, type TokenLab } from './token-lab.suite.ts'
 
 const invalidated = 'service account token has been invalidated'

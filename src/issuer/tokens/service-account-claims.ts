@@ -8,8 +8,7 @@ export interface NamedObject {
 }
 
 /** The kinds of objects that a token can be bound to: it dies with them. */
-export const boundKinds = ['Pod', 'Secret', 'Node'] as const
-export type BoundKind = (typeof boundKinds)[number]
+export type BoundKind = 'Pod' | 'Secret' | 'Node'
 
 /** What a token says about its workload. */
 export interface ServiceAccountClaims {

@@ -1,9 +1,8 @@
 import { constants, createHmac } from 'node:crypto'
 import { publicJwk, type SigningKey } from '../../jose/index.ts'
 import { segment } from '../../jose/jose.suite.ts'
-import { accepted, notOurs, refused } from './attempts.suite.ts'
+import { type Attempt, accepted, notOurs, refused, type TokenCase } from './attempts.suite.ts'
 import { edgeSignatures, forgedByCubeRoot, malleated } from './forgeries.suite.ts'
-import type { Attempt, TokenCase } from './token-cases.suite.ts'
 import { type Claims, labKeys, signWith, type TokenLab } from './token-lab.suite.ts'
 
 const { rsa, p256, p384, cubic, hidden, dropped, attacker, attackerRsa } = labKeys

@@ -5,10 +5,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { answerReview } from '../../api/index.ts'
 import { type BearerTokens, bearerTokens } from '../../authn/index.ts'
 import { ApiError, isRecord } from '../../core/index.ts'
-import { notOurs } from './attempts.suite.ts'
+import { type Attempt, notOurs } from './attempts.suite.ts'
 import { legacyServiceAccountTokens } from './legacy-tokens.ts'
 import { serviceAccountTokens } from './token-authenticator.ts'
-import { type Attempt, tokenCases } from './token-cases.suite.ts'
+import { tokenCases } from './token-cases.suite.ts'
 import { TokenLab } from './token-lab.suite.ts'
 
 const { signal } = new AbortController()

@@ -1,0 +1,109 @@
+import { readFile } from 'node:fs/promises'
+import {
+  CommandFailed,
+  type OptionTable,
+  systemClock,
+  systemErrorCode,
+  WrongUsage,
+} from '../../core/index.ts'
+import { defineCommand } from '../command.ts'
+import { issuerSourceOptions, openIssuerSource } from '../issuer-source.ts'
+import { outputOption } from '../shared-options.ts'
+import { createLogger } from '../stderr-logger.ts'
+
+const options = {
+  'bind-address': {
+    type: 'string',
+    default: '127.0.0.1',
+    describe: 'address to listen on',
+    group: 'Serving',
+    placeholder: 'ADDRESS',
+  },
+  port: {
+    type: 'integer',
+    min: 0,
+    max: 65_535,
+    default: 8_443,
+    describe: 'port to listen on; 0 takes a free one',
+    group: 'Serving',
+  },
+  'tls-cert-file': {
+    type: 'path',
+    describe: 'certificate, PEM; without one HTTP is spoken, for a proxy in front that has one',
+    group: 'Serving',
+    placeholder: 'FILE',
+  },
+  'tls-private-key-file': {
+    type: 'path',
+    describe: 'key of the certificate, PEM',
+    group: 'Serving',
+    placeholder: 'FILE',
+  },
+  interval: {
+    type: 'duration',
+    min: 1_000,
+    default: 60_000,
+    describe: 'how often to look for new keys',
+    group: 'Serving',
+  },
+  ...issuerSourceOptions,
+  ...outputOption,
+} as const satisfies OptionTable
+
+async function readPem(path: string): Promise<string> {
+  return readFile(path, 'utf8').catch((cause: unknown) => {
+    const why = systemErrorCode(cause) ?? 'unknown error'
+    throw new CommandFailed('TLS_FILE_UNREADABLE', `cannot read ${path}: ${why}`, { cause })
+  })
+}
+
+async function tlsOf(certFile: string | undefined, keyFile: string | undefined) {
+  if (certFile === undefined && keyFile === undefined) return {}
+  if (certFile === undefined || keyFile === undefined)
+    throw new WrongUsage('--tls-cert-file and --tls-private-key-file go together')
+  return { tls: { certPem: await readPem(certFile), keyPem: await readPem(keyFile) } }
+}
+
+/** `sallyport issuer serve`. */
+export const issuerServeCommand = defineCommand({
+  command: 'sallyport issuer serve',
+  summary: 'Serve discovery document and key set, and nothing else, to everybody',
+  options,
+  examples: [
+    {
+      line: 'sallyport issuer serve --bind-address 0.0.0.0 --tls-cert-file c.pem --tls-private-key-file k.pem',
+      does: 'a public face of the issuer; the API server stays private',
+    },
+    {
+      line: 'sallyport issuer serve --from ~/.kube/config',
+      does: 'those of any cluster, on http://127.0.0.1:8443',
+    },
+  ],
+  run: async ({ options: values }, io) => {
+    const tls = await tlsOf(values.tlsCertFile, values.tlsPrivateKeyFile)
+    const { DocumentListener, followDocuments } = await import('../../issuer/publish/index.ts')
+    const read = await openIssuerSource(values, io)
+    const first = await read(io.drain)
+    const { bindAddress: address, port, interval: everyMs } = values
+    const listener = new DocumentListener(first, { address, port, ...tls })
+    const url = await listener.listen().catch((cause: unknown) => {
+      const why = systemErrorCode(cause) ?? 'unknown error'
+      throw new CommandFailed('CANNOT_LISTEN', `cannot listen on ${address}:${port}: ${why}`, {
+        cause,
+      })
+    })
+    io.stdout(
+      values.output === 'json'
+        ? `${JSON.stringify({ url, issuer: first.issuer })}\n`
+        : `${first.issuer} is served on ${url}\n`,
+    )
+    const log = createLogger({
+      level: 'info',
+      format: 'text',
+      clock: systemClock,
+      write: (line) => io.stderr(line),
+    })
+    await followDocuments({ read, everyMs, log, onRead: (found) => listener.show(found) }, io.drain)
+    await listener.close()
+  },
+})

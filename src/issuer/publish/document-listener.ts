@@ -1,0 +1,87 @@
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type RequestListener, type Server } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { discoveryPath, jwksPath } from '../documents/issuer-documents.ts'
+import type { PublicDocument, PublicDocuments } from './public-documents.ts'
+
+/** Where to listen; without a certificate somebody in front has to speak TLS. */
+export interface ListenerOptions {
+  readonly address: string
+  readonly port: number
+  readonly tls?: { readonly certPem: string; readonly keyPem: string }
+}
+
+const limits = { headersTimeout: 10_000, requestTimeout: 10_000, keepAliveTimeout: 60_000 }
+const maxConnections = 1_000
+
+/** Serves the two documents and nothing else, to everybody. */
+export class DocumentListener {
+  readonly #server: Server
+  readonly #options: ListenerOptions
+  #documents: PublicDocuments
+
+  constructor(documents: PublicDocuments, options: ListenerOptions) {
+    this.#documents = documents
+    this.#options = options
+    const { tls } = options
+    this.#server = tls
+      ? createTlsServer({ cert: tls.certPem, key: tls.keyPem, ...limits }, this.#answer)
+      : createServer(limits, this.#answer)
+    this.#server.maxConnections = maxConnections
+  }
+
+  /** From now on these are served. */
+  show(documents: PublicDocuments): void {
+    this.#documents = documents
+  }
+
+  /** Opens the port; returns the URL. */
+  async listen(): Promise<string> {
+    const { address, port, tls } = this.#options
+    this.#server.listen(port, address)
+    await once(this.#server, 'listening')
+    const bound = this.#server.address() as AddressInfo
+    const host = bound.family === 'IPv6' ? `[${bound.address}]` : bound.address
+    return `${tls ? 'https' : 'http'}://${host}:${bound.port}`
+  }
+
+  async close(): Promise<void> {
+    const closed = once(this.#server, 'close')
+    this.#server.close()
+    this.#server.closeIdleConnections()
+    await closed
+  }
+
+  readonly #answer: RequestListener = (request, response) => {
+    response.setHeader('X-Content-Type-Options', 'nosniff')
+    const document = this.#find(request.url ?? '')
+    if (!document) {
+      response.writeHead(404).end()
+      return
+    }
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      response.writeHead(405, { Allow: 'GET, HEAD' }).end()
+      return
+    }
+    const etag = `"${createHash('sha256').update(document.body).digest('base64url').slice(0, 27)}"`
+    response.setHeader('Cache-Control', document.cacheControl)
+    response.setHeader('ETag', etag)
+    // Browsers verify tokens too, and there is nothing here to steal.
+    response.setHeader('Access-Control-Allow-Origin', '*')
+    if (request.headers['if-none-match'] === etag) {
+      response.writeHead(304).end()
+      return
+    }
+    const { body, contentType } = document
+    response.writeHead(200, { 'Content-Type': contentType, 'Content-Length': body.length })
+    response.end(request.method === 'HEAD' ? undefined : body)
+  }
+
+  #find(url: string): PublicDocument | undefined {
+    const path = url.replace(/\?.*$/, '').replace(/\/$/, '')
+    if (path === discoveryPath) return this.#documents.discovery
+    return path === jwksPath ? this.#documents.jwks : undefined
+  }
+}

@@ -1,0 +1,5 @@
+export { DocumentListener } from './document-listener.ts'
+export { followDocuments } from './follow-documents.ts'
+export type { PublicDocuments, PublishOptions } from './public-documents.ts'
+export { documentsOfIssuer, documentsOfServer, type ReadDocuments } from './read-documents.ts'
+export { writeDocuments } from './write-documents.ts'
