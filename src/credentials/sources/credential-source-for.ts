@@ -55,7 +55,7 @@ function sourceOf(
     case 'token-file':
       return user.tokenFile === undefined
         ? undefined
-        : tokenFileSource(user.tokenFile, filesHost(host))
+        : tokenFileSource(user.tokenFile, filesHost(host), user.token)
     case 'token':
       return user.token && staticSource({ token: user.token })
     case 'basic':

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import type { Secret } from '../../core/index.ts'
+import { Secret } from '../../core/index.ts'
 import { labCertificate, named } from '../../pki/certificate-lab.suite.ts'
 import { privateKeyPem } from '../../pki/index.ts'
 import type { CredentialSource } from '../credential.ts'
@@ -67,6 +67,27 @@ describe('a token file [CRED-K7]', () => {
     clock.advance(60_000)
     expect(await tokenOf(source)).toBe('good')
     expect(observer.types()).toEqual(['refresh-failed'])
+  })
+
+  test.each([
+    ['is empty', () => put('token', ' \n')],
+    ['is missing', async () => {}],
+  ])(
+    'that %s leaves the token beside it in use, until there is one in it',
+    async (_name, prepare) => {
+      await prepare()
+      const source = tokenFileSource(at('token'), { clock, observer }, new Secret('beside'))
+      expect(await tokenOf(source)).toBe('beside')
+      await put('token', 'in the file')
+      clock.advance(50_000)
+      expect(await tokenOf(source)).toBe('in the file')
+    },
+  )
+
+  test('goes before the token beside it', async () => {
+    await put('token', 'in the file')
+    const source = tokenFileSource(at('token'), { clock, observer }, new Secret('beside'))
+    expect(await tokenOf(source)).toBe('in the file')
   })
 
   test('is read at once when its token is refused, but not in a storm', async () => {

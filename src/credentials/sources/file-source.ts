@@ -3,7 +3,7 @@ import type { Credential, CredentialSource } from '../credential.ts'
 import { CredentialError } from '../credential-error.ts'
 import { problemOfKeyPair } from '../exec/key-pair.ts'
 import { type CredentialObserver, nobody } from './credential-observer.ts'
-import { PolledValue } from './polled-value.ts'
+import { type PolledParts, PolledValue } from './polled-value.ts'
 import { readCredentialFile } from './read-credential-file.ts'
 import { provesTheSame } from './same-credential.ts'
 import { unlessAborted } from './unless-aborted.ts'
@@ -19,8 +19,15 @@ const tokenPeriodMs = 50_000
 /** Certificates are asked for with every connection, so a change is seen soon. */
 const certificatePeriodMs = 10_000
 
-/** The token in a file, read again once a minute: such as that of a service account. */
-export function tokenFileSource(path: string, host: FileSourceHost): CredentialSource {
+/**
+ * The token in a file, read again once a minute: such as that of a service account. A token that is given
+ * beside it counts while the file has none.
+ */
+export function tokenFileSource(
+  path: string,
+  host: FileSourceHost,
+  beside?: Secret,
+): CredentialSource {
   const read = async (): Promise<Credential> => {
     const token = (await readCredentialFile(path)).trim()
     if (token === '') {
@@ -30,7 +37,8 @@ export function tokenFileSource(path: string, host: FileSourceHost): CredentialS
     }
     return { token: new Secret(token) }
   }
-  return polledSource(read, tokenPeriodMs, host)
+  const initial = beside && { token: beside }
+  return polledSource({ read, periodMs: tokenPeriodMs, ...(initial && { initial }) }, host)
 }
 
 /** Where a client certificate and its key are: text or path each. */
@@ -54,17 +62,16 @@ export function certificateFileSource(
     if (problem) throw new CredentialError(problem.code, `the user has ${problem.why}`)
     return { clientCertificate: { certPem, keyPem } }
   }
-  return polledSource(read, certificatePeriodMs, host)
+  return polledSource({ read, periodMs: certificatePeriodMs }, host)
 }
 
 function polledSource(
-  read: () => Promise<Credential>,
-  periodMs: number,
+  file: Pick<PolledParts<Credential>, 'read' | 'periodMs' | 'initial'>,
   { clock, observer = nobody }: FileSourceHost,
 ): CredentialSource {
   const onFailure = (error: unknown): void =>
     observer.notify({ type: 'refresh-failed', error, usableForMs: Number.POSITIVE_INFINITY })
-  const value = new PolledValue({ read, same: provesTheSame, periodMs, clock, onFailure })
+  const value = new PolledValue({ ...file, same: provesTheSame, clock, onFailure })
   return {
     current: (signal) => unlessAborted(value.current(), signal),
     renew: async (used, _refusal, signal) => {

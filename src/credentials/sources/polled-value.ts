@@ -8,6 +8,8 @@ export interface PolledParts<T> {
   /** It is read no more often than this. */
   readonly periodMs: number
   readonly clock: Clock
+  /** Counts until something could be read. */
+  readonly initial?: T
   /** Told when what was read before is kept because it cannot be read now. */
   readonly onFailure: (error: unknown) => void
 }
@@ -23,12 +25,13 @@ export class PolledValue<T> {
   readonly #listeners = new Set<{ readonly call: Listener<T> }>()
   readonly #forced = new RetryGate({ firstMs: 1_000, longestMs: 30_000 })
   #held: { readonly value: T } | undefined
-  #readAt = 0
+  #readAt = Number.NEGATIVE_INFINITY
   #reading: Promise<T> | undefined
   #timer: NodeJS.Timeout | undefined
 
   constructor(parts: PolledParts<T>) {
     this.#parts = parts
+    if (parts.initial !== undefined) this.#held = { value: parts.initial }
   }
 
   /** The value, read again if that is due. */

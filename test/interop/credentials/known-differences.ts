@@ -186,4 +186,13 @@ export const knownDifferences: readonly KnownDifference[] = [
     theirs: { outcome: 'asks for a user name', requests: 0 },
     ours: { ...answered, requests: 1, authorization: '-' },
   },
+  {
+    what: 'A `tokenFile` without a token in it',
+    kubectl: 'counts as no credential: asks for a user name',
+    sallyport: '`FILE`',
+    why: 'it says what is wrong, and never becomes an anonymous request',
+    cases: ['without exec: tokenFile that is empty'],
+    theirs: { outcome: 'asks for a user name', requests: 0 },
+    ours: { outcome: 'file not usable', requests: 0 },
+  },
 ]

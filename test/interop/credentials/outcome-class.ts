@@ -7,6 +7,7 @@ const answered = 'answered'
 /** What kubectl's words mean; the first that fits counts. */
 const kubectlWords: readonly (readonly [pattern: RegExp, outcome: OutcomeClass])[] = [
   [/executable \S+ not found|cannot run executable found relative to/, 'plugin not found'],
+  [/error: (open|unable to read) .*no such file/, 'file not usable'],
   [/no such file or directory/, 'plugin not found'],
   [/argument list too long/, 'exec info too large'],
   [/fork\/exec .*(permission denied|exec format error)/, 'plugin cannot be run'],
@@ -61,6 +62,7 @@ const codeWords: Readonly<Record<string, OutcomeClass>> = {
   CERTIFICATE_INVALID: 'key pair not usable',
   CERT_KEY_MISMATCH: 'key pair not usable',
   TOKEN_INVALID: 'token cannot be sent',
+  FILE: 'file not usable',
   UNSUPPORTED: 'auth-provider gone',
   KUBECONFIG_INVALID: 'kubeconfig refused',
   CONFIG_INVALID: 'kubeconfig refused',

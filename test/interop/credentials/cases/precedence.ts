@@ -1,7 +1,11 @@
 import { type ContestCase, credential, execUser, type Place, printing } from '../contest-case.ts'
 
 const exec = printing(credential({ token: 'exec-token' }))
-const files = { token: ['file-token\n', 0o600] } as const
+const files = {
+  token: ['file-token\n', 0o600],
+  'token-padded': ['  file-token \n\n', 0o600],
+  'token-empty': ['', 0o600],
+} as const
 const pair = ({ cert, key }: Place): object => ({ 'client-certificate': cert, 'client-key': key })
 const beside = (name: string, others: object | ((place: Place) => object)): ContestCase => ({
   name: `beside exec: ${name}`,
@@ -33,6 +37,22 @@ export const precedenceCases: readonly ContestCase[] = [
   without('nothing', {}),
   without('token', { token: 'static-token' }),
   without('tokenFile', { tokenFile: 'token' }),
+  without('tokenFile with spaces round it', { tokenFile: 'token-padded' }),
+  without('tokenFile that is empty', { tokenFile: 'token-empty' }),
+  without('tokenFile that is empty, and token', {
+    tokenFile: 'token-empty',
+    token: 'static-token',
+  }),
+  without('tokenFile that is missing', { tokenFile: 'token-missing' }),
+  without('tokenFile that is missing, and token', { tokenFile: 'nowhere', token: 'static-token' }),
+  without('client certificate that is missing', ({ key }) => ({
+    'client-certificate': 'nowhere.crt',
+    'client-key': key,
+  })),
+  without('client certificate and key that do not belong together', ({ cert, caKey }) => ({
+    'client-certificate': cert,
+    'client-key': caKey,
+  })),
   without('token and tokenFile', { token: 'static-token', tokenFile: 'token' }),
   without('token and username', { token: 'static-token', username: 'jane', password: 'secret' }),
   without('username and password', { username: 'jane', password: 'secret' }),
