@@ -7,6 +7,7 @@ const hints: Partial<Record<CredentialErrorCode, string>> = {
     'put the version that the plugin speaks into the exec section of the kubeconfig',
   INTERACTIVE_UNAVAILABLE: 'run this in a terminal, with nothing piped into it',
   POLICY_DENIED: 'if you trust the plugin, allow it in your kuberc (credentialPluginPolicy)',
+  TOKEN_INVALID: 'remove spaces and line breaks from the token',
   TIMEOUT: 'run the plugin by hand: it may wait for an answer or for the network',
   CERTIFICATE_INVALID: 'ask who gave you this kubeconfig for a new one',
   CERT_KEY_MISMATCH: 'ask who gave you this kubeconfig for a new one',

@@ -220,6 +220,16 @@ describe('sallyport credential names what is wrong [CRED-A4]', () => {
     expect((await run()).stderr).toContain('hint: install it')
   })
 
+  test.each(['a b', 'a\\r\\nX-Evil: 1', 'tök'])(
+    'says that the token %j cannot be sent',
+    async (token) => {
+      await putKubeconfig(`token: "${token}"`)
+      const { code, stderr } = await run()
+      expect(code).toBe(1)
+      expect(stderr).toContain('error: the token has characters that cannot be sent')
+    },
+  )
+
   test('says that a certificate of the kubeconfig is none, and that a key is not its own', async () => {
     const [jane, joe] = await Promise.all(
       ['jane', 'joe'].map((name) => labCertificate({ subject: named(name) })),

@@ -44,13 +44,14 @@ async function planOf(
   return { command: user.exec.command, ...plan }
 }
 
-/** Refuses a certificate that no connection could be made with. */
+/** Refuses what no connection could be made with, and no header could carry. */
 async function describeUsable(credential: Credential): Promise<CredentialDescription> {
-  const { CredentialError, describeCredential, problemOfKeyPair } = await import(
-    '../../credentials/index.ts'
-  )
-  const { certPem, keyPem } = credential.clientCertificate ?? {}
-  const problem = certPem && keyPem && problemOfKeyPair(certPem, keyPem.reveal())
+  const credentials = await import('../../credentials/index.ts')
+  const { CredentialError, describeCredential, isSendableToken, problemOfKeyPair } = credentials
+  const { token, clientCertificate: pair } = credential
+  if (token && !isSendableToken(token.reveal()))
+    throw new CredentialError('TOKEN_INVALID', 'the token has characters that cannot be sent')
+  const problem = pair && problemOfKeyPair(pair.certPem, pair.keyPem.reveal())
   if (problem) throw new CredentialError(problem.code, `the user has ${problem.why}`)
   return describeCredential(credential)
 }

@@ -1,6 +1,7 @@
 import { isRecord, Secret } from '../../core/index.ts'
 import type { Credential } from '../credential.ts'
 import type { CredentialErrorCode } from '../credential-error.ts'
+import { isSendableToken } from '../sendable-token.ts'
 import { isKnownVersion, v1alpha1 } from './exec-versions.ts'
 import { problemOfKeyPair } from './key-pair.ts'
 import { type PluginName, pluginError } from './plugin-error.ts'
@@ -120,8 +121,7 @@ function textOf(status: Fields, name: string, refuse: Refuse): string {
 }
 
 function checkToken(token: string, refuse: Refuse): void {
-  // Beyond ASCII, clients do not agree on the bytes that they send; spaces are none of a token (RFC 6750 §2.1).
-  if (/^[\x21-\x7e]+$/.test(token)) return
+  if (isSendableToken(token)) return
   throw refuse(
     'TOKEN_INVALID',
     'gave a token that cannot be sent: it has spaces, line breaks, or characters that are not ASCII',

@@ -1,4 +1,5 @@
 import type { Credential } from '../credential.ts'
+import { isSendableToken } from '../sendable-token.ts'
 import { ClientConfigInvalid } from './transport-errors.ts'
 import type { RequestHeaders } from './transport-types.ts'
 
@@ -16,7 +17,7 @@ export function authorizationOf(credential: Credential): string | undefined {
 }
 
 function bearer(token: string): string {
-  if (/^[\x21-\x7e]+$/.test(token)) return `Bearer ${token}`
+  if (isSendableToken(token)) return `Bearer ${token}`
   throw new ClientConfigInvalid('the token is empty or has characters that no header can carry')
 }
 
