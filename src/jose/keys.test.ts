@@ -7,7 +7,7 @@ import { publicKeysFromPem, signingKeyFromPem, verificationKey } from './keys.ts
 const pem = (key: KeyObject, type: 'pkcs1' | 'pkcs8' | 'sec1' | 'spki'): string =>
   key.export({ type, format: 'pem' } as never).toString()
 
-test('the id is the one that Kubernetes computes', () => {
+test('the id is the one that Kubernetes computes [ISS-I1]', () => {
   const key = createPublicKey({
     format: 'jwk',
     key: {
