@@ -28,6 +28,10 @@ export class ConnectionPool {
   readonly #waiting: ClientRequest[] = []
   /** How long each server connection may stay idle, where the server has said so. */
   readonly #allowance = new WeakMap<Socket, number>()
+  #saidLast: {
+    readonly header: string | string[] | undefined
+    readonly allowedMs: number | undefined
+  } = { header: undefined, allowedMs: undefined }
   #size = 0
 
   constructor(supply: ConnectionSupply, max: number) {
@@ -63,12 +67,20 @@ export class ConnectionPool {
   #lend(socket: Socket, request: ClientRequest, reused = true): void {
     request.reusedSocket = reused
     request.once('response', ({ headers }: IncomingMessage) => {
-      const said = headers['keep-alive']
-      const seconds = said === undefined ? undefined : /timeout=(\d+)/.exec(String(said))?.[1]
-      // A second less, since the server counts from its last byte and we from the arrival of it.
-      if (seconds !== undefined) this.#allowance.set(socket, (Number(seconds) - 1) * 1000)
+      const allowed = this.#allowedBy(headers['keep-alive'])
+      if (allowed !== undefined) this.#allowance.set(socket, allowed)
     })
     request.onSocket(socket)
+  }
+
+  /** How long a connection may stay idle by this header; nearly always the same text as the last time. */
+  #allowedBy(header: string | string[] | undefined): number | undefined {
+    if (header === this.#saidLast.header) return this.#saidLast.allowedMs
+    const seconds = /timeout=(\d+)/.exec(String(header))?.[1]
+    // A second less, since the server counts from its last byte and we from the arrival of it.
+    const allowedMs = seconds === undefined ? undefined : (Number(seconds) - 1) * 1000
+    this.#saidLast = { header, allowedMs }
+    return allowedMs
   }
 
   #open(request: ClientRequest): void {

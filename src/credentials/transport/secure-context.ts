@@ -8,6 +8,9 @@ export function makeSecureContext(
   caPem: string | undefined,
   certificate: ClientCertificate | undefined,
 ): SecureContext {
+  // Node would believe nobody, or for an empty text everybody that the system believes.
+  if (caPem !== undefined && !/-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----/.test(caPem))
+    throw new ClientConfigInvalid('the certificate authority of the cluster holds no certificate')
   try {
     return createSecureContext({
       minVersion: 'TLSv1.2',
