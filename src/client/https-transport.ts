@@ -1,16 +1,12 @@
 import type { Secret } from '../core/index.ts'
-import {
-  type ClientCertificate,
-  type RequestFn,
-  staticTrust,
-  type TransportTls,
-} from '../credentials/index.ts'
+import type { ClientCertificate, RequestFn, TransportTls } from '../credentials/index.ts'
 import {
   ClientConfigInvalid,
   Connections,
   checkTlsMaterial,
   createTransport,
   type RequestHeaders,
+  staticTrust,
   type Transport,
 } from '../credentials/transport/index.ts'
 import { FunctionSource } from './function-source.ts'

@@ -1,4 +1,4 @@
-import { type ContextHost, connectContext, nodePluginHost } from '../credentials/index.ts'
+import type { ContextHost } from '../credentials/index.ts'
 import { createTransport, type Transport } from '../credentials/transport/index.ts'
 import type { ResolvedContext } from '../kubeconfig/index.ts'
 
@@ -11,9 +11,14 @@ export type ClusterContext = Pick<ResolvedContext, 'cluster' | 'user'> & Partial
  */
 export async function transportFromKubeconfig(
   context: ClusterContext,
-  host: ContextHost = thisProcess(),
+  host?: ContextHost,
 ): Promise<Transport> {
-  const connections = await connectContext({ ...nameless, ...context }, host)
+  // Loaded here, so that a client without a kubeconfig does not pay for plugins and files.
+  const { connectContext } = await import('../credentials/provider/index.ts')
+  const connections = await connectContext(
+    { ...nameless, ...context },
+    host ?? (await thisProcess()),
+  )
   const { credentials, tls } = connections.options
   return {
     ...createTransport(connections),
@@ -27,7 +32,8 @@ export async function transportFromKubeconfig(
 
 const nameless = { contextName: '', clusterName: '', userName: '', namespace: 'default' }
 
-function thisProcess(): ContextHost {
+async function thisProcess(): Promise<ContextHost> {
+  const { nodePluginHost } = await import('../credentials/exec/index.ts')
   const plugins = nodePluginHost()
   return { plugins, proxyEnv: plugins.env }
 }

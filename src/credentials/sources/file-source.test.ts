@@ -8,7 +8,7 @@ import { privateKeyPem } from '../../pki/index.ts'
 import type { CredentialSource } from '../credential.ts'
 import { EventLog, FakeClock, refusal401 } from './fake-plugin.suite.ts'
 import { certificateFileSource, tokenFileSource } from './file-source.ts'
-import { fileTrust, staticTrust, trustSourceFor } from './trust-source.ts'
+import { fileTrust, trustSourceFor } from './trust-source.ts'
 
 let directory: string
 let clock: FakeClock
@@ -216,6 +216,5 @@ describe('the authorities of a cluster', () => {
     const both = { server, certificateAuthorityData: 'inline', certificateAuthority: at('ca') }
     expect(await trustSourceFor(both, clock)?.current()).toBe('inline')
     expect(trustSourceFor({ server }, clock)).toBeUndefined()
-    expect(await staticTrust('x').current()).toBe('x')
   })
 })

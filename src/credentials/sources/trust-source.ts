@@ -2,6 +2,7 @@ import type { Clock } from '../../core/index.ts'
 import type { Cluster } from '../../kubeconfig/index.ts'
 import { CredentialError } from '../credential-error.ts'
 import type { TrustSource } from '../provider/transport-config.ts'
+import { staticTrust } from '../transport/static-trust.ts'
 import { PolledValue } from './polled-value.ts'
 import { readCredentialFile } from './read-credential-file.ts'
 
@@ -12,11 +13,6 @@ export function trustSourceFor(cluster: Cluster, clock: Clock): TrustSource | un
   const { certificateAuthorityData: pem, certificateAuthority: path } = cluster
   if (pem !== undefined) return staticTrust(pem)
   return path === undefined ? undefined : fileTrust(path, clock)
-}
-
-/** Authorities that never change. */
-export function staticTrust(pem: string): TrustSource {
-  return { current: async () => pem, onChange: () => () => {}, dispose: () => {} }
 }
 
 /** Authorities in a file, which is read again when it is replaced; one that holds none is not believed. */

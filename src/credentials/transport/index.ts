@@ -9,6 +9,7 @@ export { pathBelow } from './path-below.ts'
 export type { ProxyEnv } from './proxy-choice.ts'
 export { readRefusedUpgrade } from './refused-upgrade.ts'
 export { checkTlsMaterial } from './secure-context.ts'
+export { staticTrust } from './static-trust.ts'
 export * from './transport-errors.ts'
 export type * from './transport-types.ts'
 export {
