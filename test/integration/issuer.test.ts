@@ -20,6 +20,10 @@ async function newToken(admin: HttpsCaller, spec: object = {}, name = 'bot'): Pr
   return tokenOf(answer.text)
 }
 
+/** The issuer that a client is told of when it knows the server by this name. */
+const issuerAt = async (caller: HttpsCaller, host: string): Promise<unknown> =>
+  JSON.parse((await caller.get(discovery, { host })).text).issuer
+
 /** As a stranger would: with the key of the set that the token names, and no code of ours. */
 function isVerifiedBy(token: string, keySet: string): boolean {
   const [header = '', payload, signature = ''] = token.split('.')
@@ -205,7 +209,7 @@ describe('a server that starts again', () => {
     expect(later).toEqual({ issuer, status: 200 })
   })
 
-  test('signs by the first issuer that it is given and accepts all [ISS-R10]', async () => {
+  test('signs by the first issuer that it is given, accepts all, and describes each to those who ask its host [ISS-R10, ISS-K12]', async () => {
     const given = ['https://tokens.example', issuer]
     const flags = given.flatMap((each) => ['--service-account-issuer', each])
     const found = await during(flags, async (server) => {
@@ -216,9 +220,13 @@ describe('a server that starts again', () => {
         audiences: claimsOf(fresh).aud,
         document: JSON.parse((await admin.get(discovery)).text).issuer,
         old: (await server.as({ token }).get(jwks)).status,
+        underItsOwnHost: await issuerAt(admin, new URL(issuer).host),
+        underAnyHost: await issuerAt(admin, 'localhost'),
       }
     })
     expect(found).toEqual({
+      underItsOwnHost: issuer,
+      underAnyHost: 'https://tokens.example',
       issuer: 'https://tokens.example',
       audiences: given,
       document: 'https://tokens.example',

@@ -3,6 +3,7 @@ import { type Logger, WrongUsage } from '../../core/index.ts'
 import type { MetricsRegistry } from '../../core/metrics/index.ts'
 import {
   createTokenIssuer,
+  type IssuerFacts,
   type IssuerKeys,
   type IssuerNames,
   jwksPath,
@@ -53,15 +54,7 @@ export const issuerFeature: Feature = async (context) => {
       const { url } = context.location()
       const keySource = options.serviceAccountSigningKeyFile === undefined ? 'cluster' : 'files'
       names.settle(await keptIssuer(view, { firstIssuer: url, keys: keySource }, signal))
-      const [issuer] = names.issuers
-      const jwksUri = options.serviceAccountJwksUri ?? `${url}${jwksPath}`
-      if (isDiscoverable(issuer, log)) {
-        documents.show({
-          issuer,
-          jwksUri,
-          hasPlaceholders: options.serviceAccountIssuerPlaceholders,
-        })
-      }
+      documents.show(factsOf(names.issuers, url, options, log))
     },
   }
 }
@@ -122,8 +115,31 @@ class LateNames implements IssuerNames {
   }
 }
 
+/** What outsiders are told of each issuer: the first one under any name of the server, the others under their own. */
+function factsOf(
+  [first, ...others]: readonly [string, ...string[]],
+  url: string,
+  options: ServerOptions,
+  log: Logger,
+): IssuerFacts[] {
+  if (!isDiscoverable(first, log)) return []
+  const facts = (issuer: string, server: string): IssuerFacts => ({
+    issuer,
+    jwksUri: options.serviceAccountJwksUri ?? `${server}${jwksPath}`,
+    hasPlaceholders: options.serviceAccountIssuerPlaceholders,
+  })
+  const { host } = new URL(first)
+  const further = others.filter((issuer) => problemOfDiscovery(issuer) === undefined)
+  const elsewhere = further.filter(
+    (issuer) => new URL(issuer).pathname === '/' && new URL(issuer).host !== host,
+  )
+  return [facts(first, url), ...elsewhere.map((issuer) => facts(issuer, issuer.replace(/\/$/, '')))]
+}
+
 function isDiscoverable(issuer: string, log: Logger): boolean {
   const problem = problemOfDiscovery(issuer)
+  if (issuer.endsWith('/'))
+    log.warn({ issuer }, 'the issuer ends in a slash, which some relying parties cannot handle')
   if (problem === undefined) return true
   log.warn(
     { issuer, problem },

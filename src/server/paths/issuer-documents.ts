@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { notServed } from '../../core/index.ts'
 import {
   discoveryPath,
@@ -21,16 +21,17 @@ export const issuerPaths: readonly string[] = [discoveryPath, jwksPath].flatMap(
 /** Serves the discovery document and the key set, rendered once per change of the keys. */
 export class IssuerDocumentServer {
   readonly #keys: IssuerKeys
-  #facts: IssuerFacts | undefined
+  #facts: readonly IssuerFacts[] = []
   #documents: IssuerDocuments | undefined
+  #byHost: ReadonlyMap<string, IssuerDocuments> = new Map()
 
   constructor(keys: IssuerKeys) {
     this.#keys = keys
     keys.onChange(() => this.#render())
   }
 
-  /** From now on the documents are there. */
-  show(facts: IssuerFacts): void {
+  /** From now on the documents are there: of the first issuer, and of the others for requests that come to their hosts. */
+  show(facts: readonly IssuerFacts[]): void {
     this.#facts = facts
     this.#render()
   }
@@ -50,8 +51,22 @@ export class IssuerDocumentServer {
   }
 
   #render(): void {
-    if (this.#facts)
-      this.#documents = renderIssuerDocuments(this.#facts, this.#keys.current.published)
+    const { published } = this.#keys.current
+    const rendered = this.#facts.map((facts) => renderIssuerDocuments(facts, published))
+    const hosts = this.#facts.map(({ issuer }) => new URL(issuer).host)
+    this.#documents = rendered[0]
+    this.#byHost = new Map(
+      rendered.map((documents, index): [string, IssuerDocuments] => [
+        hosts[index] ?? '',
+        documents,
+      ]),
+    )
+  }
+
+  /** As the client names the server, an issuer that moved here may still be asked for by its old host. */
+  #documentsFor({ headers }: IncomingMessage): IssuerDocuments | undefined {
+    const host = headers.host ?? headers[':authority']
+    return (typeof host === 'string' && this.#byHost.get(host)) || this.#documents
   }
 
   #answer(
@@ -59,9 +74,10 @@ export class IssuerDocumentServer {
     response: ServerResponse,
     pick: (documents: IssuerDocuments) => IssuerDocument,
   ): void {
-    if (!this.#documents) throw notServed()
+    const documents = this.#documentsFor(request)
+    if (!documents) throw notServed()
     this.#keys.requireSight()
-    const { body, contentType, etag } = pick(this.#documents)
+    const { body, contentType, etag } = pick(documents)
     const maxAge = this.#keys.current.maxAgeSeconds
     response.setHeader('Cache-Control', `public, max-age=${maxAge}`)
     response.setHeader('ETag', etag)

@@ -1,6 +1,7 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -62,7 +63,8 @@ describe.skipIf(!here)('a kube-apiserver with the same keys and issuer', () => {
     directory = await mkdtemp(join(tmpdir(), 'same-issuer-'))
     const extra = join(directory, 'extra.pem')
     // A second key, of the other kind, that only verifies.
-    execFileSync('openssl', ['genrsa', '-out', extra, '2048'], { stdio: 'ignore' })
+    const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+    await writeFile(extra, privateKey.export({ type: 'pkcs1', format: 'pem' }))
     const [port, etcdPort] = [await freePort(), await freePort()]
     child = spawn(
       program,
