@@ -282,6 +282,7 @@ describe('a server that starts again', () => {
     [['--service-account-jwks-uri=http://a'], 'must be an https URL'],
     [['--service-account-key-file=/k'], 'needs --service-account-signing-key-file'],
     [['--service-account-signing-key-file=/none'], 'cannot read /none: ENOENT'],
+    [['--service-account-issuer-public', '--no-anonymous-auth'], 'needs --anonymous-auth'],
     [['--service-account-max-token-expiration=59m'], 'from an hour'],
     [['--service-account-key-rotation-period=1h'], 'must be a day or more'],
     [

@@ -9,6 +9,11 @@ export const problemsOfIssuerOptions = (options: ServerOptions): string[] => [
   ...problemsOfNames(options),
   ...problemsOfKeys(options),
   ...problemsOfTimes(options),
+  ...(options.serviceAccountIssuerPublic && !options.anonymousAuth
+    ? [
+        '--service-account-issuer-public needs --anonymous-auth: nobody else comes without a credential',
+      ]
+    : []),
 ]
 
 function problemsOfNames({
