@@ -47,6 +47,50 @@ test.skipIf(!isThere)(
   },
 )
 
+const clients = ['client-load', 'load', 'kubectl-1.36']
+const hasClients = clients.every((name) => pathOrReason(findPeer(name)) !== undefined)
+
+test.skipIf(!hasClients).each([
+  [
+    'the client beside the official one and client-go [CRED-I8, CRED-I9]',
+    'credentials',
+    [
+      /^\| get, 64 in flight, requests per second( \| [\d,.]+){6} \|$/m,
+      /^\| get, 64 in flight, p99, ms( \| [\d,.]+){6} \|$/m,
+      /^\| import, MiB above bare Node \| [\d.]+ /m,
+      /^- get, 64 in flight, requests per second: .*\/client-node; aim 10: (met|missed)$/m,
+      /^- get, 64 in flight, requests per CPU second: .* client-go; aim 1: (met|missed)$/m,
+      /^- import, ms: .*\/client-node; aim 5: (met|missed)$/m,
+      /^- import, MiB above bare Node: .*\/client-node; aim 5: (met|missed)$/m,
+    ],
+  ],
+  [
+    'the proxy beside that of kubectl',
+    'proxy',
+    [
+      /^\| get, 64 connections, CPU each, us( \| [\d,.]+){2} \|$/m,
+      /kubectl proxy; aim 1: (met|missed)$/m,
+    ],
+  ],
+])(
+  'the bench measures %s, says which aims are met, and writes JSON',
+  async (_about, name, lines) => {
+    const scratch = await mkdtemp(join(tmpdir(), 'sallyport-bench-test-'))
+    const file = join(scratch, 'result.json')
+    try {
+      const { code, stdout, stderr } = await script('bench.mjs', name, '--short', '--output', file)
+      expect({ code, said: code === 0 ? '' : stdout + stderr }).toEqual({ code: 0, said: '' })
+      for (const line of lines) expect(stdout).toMatch(line)
+      const { figures, cores } = JSON.parse(await readFile(file, 'utf8'))
+      expect(cores).toBeGreaterThan(0)
+      for (const { values } of figures)
+        for (const value of Object.values(values)) expect(value).toBeGreaterThan(0)
+    } finally {
+      await rm(scratch, { recursive: true, force: true })
+    }
+  },
+)
+
 test.skipIf(!isThere)(
   'after kills under 64 writers all that was acknowledged is there, and was seen once [GND-R29]',
   async () => {
