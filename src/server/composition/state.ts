@@ -36,10 +36,13 @@ export async function openState(
   const directory = await openDataDirectory(path, process.userId)
   const lock = await acquireDirectoryLock(directory.path, process)
   closers.add('lock', () => lock.release())
-  const [pki, store] = await Promise.all([
+  const opening = [
     openPki(directory.pki, { clock, log }),
     openStore(directory.store, { clock, log }, closers),
-  ])
+  ] as const
+  // Whoever fails waits for the other, so that nothing is written any more once the start has failed.
+  await Promise.allSettled(opening)
+  const [pki, store] = await Promise.all(opening)
   return { directory, pki, store }
 }
 

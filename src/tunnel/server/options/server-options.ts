@@ -204,7 +204,7 @@ export const tunnelServerOptions = defineOptions({
     type: 'bytes',
     min: 64 * 1024,
     max: 2 ** 30,
-    default: 16 * 2 ** 20,
+    default: 64 * 2 ** 20,
     group: running,
     describe: 'bytes that may wait for a client which does not read; beyond, its connection is cut',
   },
