@@ -77,13 +77,13 @@ describe('the page of the tunnel [TUN-I5]', () => {
   })
 
   test.each([
-    [tunnelServerOptions, 'keepalive-time', '30s'],
-    [tunnelServerOptions, 'pending-dial-timeout', '30s'],
-    [tunnelServerOptions, 'max-connection-buffer', '16Mi'],
-    [tunnelServerOptions, 'max-agent-buffer', '256Mi'],
-    [tunnelAgentOptions, 'max-concurrent-dials', '1000'],
-    [tunnelAgentOptions, 'drain-timeout', '30s'],
-  ] as const)('is right about a default: %$ %s', (table: OptionTable, name, value) => {
+    ['keepalive-time', '30s', tunnelServerOptions],
+    ['pending-dial-timeout', '30s', tunnelServerOptions],
+    ['max-connection-buffer', '64Mi', tunnelServerOptions],
+    ['max-agent-buffer', '256Mi', tunnelServerOptions],
+    ['max-concurrent-dials', '1000', tunnelAgentOptions],
+    ['drain-timeout', '30s', tunnelAgentOptions],
+  ] as const)('is right about a default: %s is %s', (name, value, table: OptionTable) => {
     const option = table[name]
     expect(option && defaultOf(option)).toBe(value)
     const row = page.split('\n').find((line) => line.startsWith('|') && line.includes(`--${name}`))
