@@ -4,6 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { eventually } from '../support/eventually.ts'
 import { type Kubectl, kubectlAt, run } from '../support/kubectl.ts'
 import { findKubectl, pathOrReason } from '../support/peers.ts'
 import { type SallyportProcess, startSallyport } from '../support/sallyport-process.ts'
@@ -347,7 +348,12 @@ describe.each(versions.filter(({ version, path }) => path || version !== '1.33')
     test.skipIf(!there)('wait sees conditions, values and deletion [GND-R90]', async () => {
       await kubectl(inNamespace('create configmap waited --from-literal=a=1'))
       await kubectl(inNamespace(`wait cm/waited --for=jsonpath='{.data.a}'=1 --timeout=5s`))
-      const gone = kubectl(inNamespace('wait cm/waited --for=delete --timeout=10s'))
+      const openWatches = async () =>
+        /^apiserver_longrunning_requests (\d+)$/m.exec(await kubectl('get --raw /metrics'))?.[1]
+      const before = await openWatches()
+      const gone = kubectl(inNamespace('wait cm/waited --for=delete --timeout=30s'))
+      // Older versions say nothing of an object that is gone before they have begun to look.
+      await eventually('kubectl watches', async () => (await openWatches()) !== before)
       await kubectl(inNamespace('delete cm waited'))
       expect(await gone).toContain('condition met')
     })
