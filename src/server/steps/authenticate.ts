@@ -1,4 +1,5 @@
-import { type Authentication, unauthorized, wellKnown } from '../../core/index.ts'
+import { withBaseGroup } from '../../authn/index.ts'
+import { type Authentication, unauthorized } from '../../core/index.ts'
 import type { Exchange } from '../exchange.ts'
 import { isPending } from '../pending.ts'
 import type { PipelineParts } from '../pipeline-parts.ts'
@@ -19,14 +20,4 @@ function identify(
   exchange.authentication = withBaseGroup(found)
   for (const [key, value] of Object.entries(found.auditNotes ?? {})) exchange.annotate(key, value)
   return parts.checkRevocation(exchange.authentication)
-}
-
-/** Everybody is in one of two groups; authenticators may have said so already. */
-function withBaseGroup(found: Authentication): Authentication {
-  const { user } = found
-  if (user.username === wellKnown.anonymous) return found
-  for (const group of user.groups) {
-    if (group === wellKnown.authenticated || group === wellKnown.unauthenticated) return found
-  }
-  return { ...found, user: { ...user, groups: [...user.groups, wellKnown.authenticated] } }
 }
