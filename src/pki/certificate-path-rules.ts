@@ -3,6 +3,7 @@ import type { CertificateExtension, CertificateFields } from './certificate-fiel
 import { CertificateRefused } from './certificate-refused.ts'
 import { derChildren, derTag, expectTag, readDer } from './der.ts'
 
+const serverAuth = '1.3.6.1.5.5.7.3.1'
 const clientAuth = '1.3.6.1.5.5.7.3.2'
 const anyUsage = '2.5.29.37.0'
 const basicConstraints = '2.5.29.19'
@@ -26,20 +27,24 @@ const weakSignatures = new Set([
 export interface PathStep {
   readonly certificate: X509Certificate
   readonly fields: CertificateFields
-  /** 0 is the client's own. */
+  /** 0 is the holder's own. */
   readonly depth: number
   /** Whether it is one that we trust anyway. */
   readonly trusted: boolean
 }
 
-/** The rules that each certificate of a path must keep (RFC 5280 section 6, for client authentication). */
-export const pathRules: readonly ((step: PathStep, now: number) => void)[] = [
-  isInTime,
-  isForClients,
-  isStronglySigned,
-  hasOnlyKnownExtensions,
-  standsAboveNoMoreThanItMay,
-]
+/** A rule that each certificate of a path must keep; throws CertificateRefused. */
+export type PathRule = (step: PathStep, now: number) => void
+
+/** The rules of RFC 5280 section 6 for client authentication. */
+export const clientPathRules: readonly PathRule[] = [isInTime, isForClients, ...rulesOfEveryPath()]
+
+/** The rules of RFC 5280 section 6 for servers; theirs alone must say that it is for servers. */
+export const serverPathRules: readonly PathRule[] = [isInTime, isForServers, ...rulesOfEveryPath()]
+
+function rulesOfEveryPath(): readonly PathRule[] {
+  return [isStronglySigned, hasOnlyKnownExtensions, standsAboveNoMoreThanItMay]
+}
 
 function isInTime({ certificate }: PathStep, now: number): void {
   if (now > Date.parse(certificate.validTo)) {
@@ -56,6 +61,17 @@ function isForClients({ certificate }: PathStep): void {
   const usages: readonly string[] | undefined = certificate.keyUsage
   if (!usages || usages.includes(clientAuth) || usages.includes(anyUsage)) return
   throw new CertificateRefused('WRONG_USAGE', 'a certificate is not for client authentication')
+}
+
+// Stricter than TLS: what states no usage is not believed to be a server's.
+function isForServers({ certificate, depth }: PathStep): void {
+  const usages: readonly string[] | undefined = certificate.keyUsage
+  const isFit =
+    depth === 0
+      ? usages?.includes(serverAuth)
+      : !usages || usages.includes(serverAuth) || usages.includes(anyUsage)
+  if (isFit && !(depth === 0 && certificate.ca)) return
+  throw new CertificateRefused('WRONG_USAGE', 'a certificate is not for server authentication')
 }
 
 function isStronglySigned({ fields, trusted }: PathStep): void {
@@ -76,7 +92,7 @@ function hasOnlyKnownExtensions({ fields }: PathStep): void {
 
 function standsAboveNoMoreThanItMay({ fields, depth }: PathStep): void {
   const extension = fields.extensions.find(({ oid }) => oid === basicConstraints)
-  // The CAs below are counted, the client's own certificate is not.
+  // The CAs below are counted, the holder's own certificate is not.
   if (!extension || depth - 1 <= pathLengthOf(extension.value)) return
   throw new CertificateRefused('PATH_TOO_LONG', 'a CA stands above more CAs than it may')
 }

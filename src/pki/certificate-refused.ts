@@ -1,18 +1,19 @@
 import { SallyportError } from '../core/index.ts'
 
-/** Why a client certificate is not believed. */
+/** Why a certificate is not believed. */
 export type CertificateRefusal =
   | 'UNKNOWN_AUTHORITY'
   | 'EXPIRED'
   | 'NOT_YET_VALID'
   | 'WRONG_USAGE'
+  | 'WRONG_NAME'
   | 'WEAK_SIGNATURE'
   | 'PATH_TOO_LONG'
   | 'UNSUPPORTED_EXTENSION'
   | 'NO_COMMON_NAME'
   | 'MALFORMED'
 
-/** A client certificate that proves nothing. */
+/** A certificate that proves nothing. */
 export class CertificateRefused extends SallyportError {
   readonly code = 'CERTIFICATE_REFUSED'
   /** `UNKNOWN_AUTHORITY` is the one that another bundle of CAs might see otherwise. */

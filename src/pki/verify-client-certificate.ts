@@ -1,10 +1,7 @@
 import type { X509Certificate } from 'node:crypto'
-import { readCertificateFields } from './certificate-fields.ts'
-import { pathRules } from './certificate-path-rules.ts'
-import { certificatePaths } from './certificate-paths.ts'
+import { clientPathRules } from './certificate-path-rules.ts'
 import { CertificateRefused } from './certificate-refused.ts'
-import { DerInvalid } from './der.ts'
-import type { SubjectName } from './distinguished-name.ts'
+import { requireCertificatePath } from './require-certificate-path.ts'
 
 /** Whom a verified client certificate names. */
 export interface ClientCertificate {
@@ -28,43 +25,18 @@ export function verifyClientCertificate(
   bundle: readonly X509Certificate[],
   now: number,
 ): ClientCertificate {
-  const [leaf, ...intermediates] = chain
-  if (!leaf) throw new CertificateRefused('MALFORMED', 'there is no certificate')
-  let refusal: CertificateRefused | undefined
-  // A CA that was renewed with its key stands in a bundle twice, and the old one may have expired.
-  for (const path of certificatePaths(leaf, intermediates, bundle)) {
-    try {
-      const { commonName, organizations } = checkPath(path, now)
-      return {
-        commonName,
-        organizations,
-        serial: leaf.serialNumber,
-        fingerprint256: leaf.fingerprint256,
-        notAfter: Date.parse(leaf.validTo),
-      }
-    } catch (error) {
-      refusal ??= toRefusal(error)
-    }
+  const { certificate, fields } = requireCertificatePath(chain, bundle, {
+    rules: clientPathRules,
+    now,
+  })
+  const { commonName, organizations } = fields.subject
+  if (!commonName)
+    throw new CertificateRefused('NO_COMMON_NAME', 'the certificate has no common name')
+  return {
+    commonName,
+    organizations,
+    serial: certificate.serialNumber,
+    fingerprint256: certificate.fingerprint256,
+    notAfter: Date.parse(certificate.validTo),
   }
-  const unknown = 'the certificate is not signed by a CA that is trusted for clients'
-  throw refusal ?? new CertificateRefused('UNKNOWN_AUTHORITY', unknown)
-}
-
-function checkPath(path: readonly X509Certificate[], now: number): SubjectName {
-  const steps = path.map((certificate, depth) => ({
-    certificate,
-    depth,
-    fields: readCertificateFields(certificate.raw),
-    trusted: depth === path.length - 1,
-  }))
-  for (const step of steps) for (const rule of pathRules) rule(step, now)
-  const subject = steps[0]?.fields.subject
-  if (subject?.commonName) return subject
-  throw new CertificateRefused('NO_COMMON_NAME', 'the certificate has no common name')
-}
-
-function toRefusal(error: unknown): CertificateRefused {
-  if (error instanceof CertificateRefused) return error
-  if (!(error instanceof DerInvalid)) throw error
-  return new CertificateRefused('MALFORMED', 'a certificate cannot be read', { cause: error })
 }
