@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { endToEndHeaders, headerPairs } from '../http/index.ts'
-import { type AddonHome, homeCookie } from './set-cookie.ts'
+import { type AddonHome, endToEndHeaders, headerPairs, homeCookie } from '../http/index.ts'
 
 /** What is known of the application behind an answer. */
 export interface AnswerHome extends AddonHome {

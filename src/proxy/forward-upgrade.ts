@@ -1,7 +1,7 @@
-import { type IncomingMessage, STATUS_CODES } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
 import { type Duplex, pipeline } from 'node:stream'
-import { headerPairs } from '../http/index.ts'
+import { responseHead } from '../http/index.ts'
 import { answerHeaders } from './answer-headers.ts'
 import type { ForwardPlan } from './forward.ts'
 import { requestHeaders } from './request-headers.ts'
@@ -57,7 +57,7 @@ function relayRefusal(
   socket: Duplex,
 ): void {
   const kept = answerHeaders(headers, plan.home)
-  socket.write(headText(status, [...kept, 'Connection', 'close']), 'latin1')
+  socket.write(responseHead(status, [...kept, 'Connection', 'close']), 'latin1')
   socket.resume()
   pipeline(body, socket, () => socket.destroy())
 }
@@ -68,7 +68,7 @@ function join(
   { socket, head, protocol }: UpgradingClient,
 ): void {
   const kept = answerHeaders(headers, plan.home)
-  socket.write(headText(101, ['Upgrade', protocol, 'Connection', 'Upgrade', ...kept]), 'latin1')
+  socket.write(responseHead(101, ['Upgrade', protocol, 'Connection', 'Upgrade', ...kept]), 'latin1')
   if (head.length > 0) server.write(head)
   // Each direction ends by itself; a cut on one side is a cut on the other.
   const cut = (): void => {
@@ -79,12 +79,6 @@ function join(
   server.once('close', cut).on('error', cut)
   socket.pipe(server)
   server.pipe(socket)
-}
-
-function headText(status: number, headers: readonly string[]): string {
-  const lines = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`]
-  for (const [name, value] of headerPairs(headers)) lines.push(`${name}: ${value}`)
-  return `${lines.join('\r\n')}\r\n\r\n`
 }
 
 function keepAlive(sockets: readonly Duplex[], periodMs: number): void {

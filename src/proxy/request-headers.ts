@@ -1,44 +1,13 @@
 import type { IncomingMessage } from 'node:http'
-import { identityHeaderTest, withoutIdentity } from '../authn/index.ts'
-import { endToEndHeaders, foldHeaderName, headerPairs, rawHeaderValues } from '../http/index.ts'
+import { withoutIdentity } from '../authn/index.ts'
+import {
+  endToEndHeaders,
+  foldHeaderName,
+  headerPairs,
+  isIdentityHeader,
+  rawHeaderValues,
+} from '../http/index.ts'
 import type { HostName } from './host-header.ts'
-
-/** By what others than Kubernetes believe in a user; whole names, or beginnings that end in a dash. */
-const foreignIdentity: readonly string[] = [
-  'x-authenticated-',
-  'x-authorized-user',
-  'x-auth-request-',
-  'x-forwarded-user',
-  'x-forwarded-email',
-  'x-forwarded-groups',
-  'x-forwarded-preferred-username',
-  'x-forwarded-access-token',
-  'x-forwarded-client-cert',
-  'remote-user',
-  'remote-groups',
-  'remote-name',
-  'remote-email',
-  'x-webauth-',
-  'x-authentik-',
-  'x-pomerium-',
-  'x-goog-authenticated-',
-  'x-goog-iap-',
-  'cf-access-',
-  'x-amzn-oidc-',
-  'x-ms-client-principal',
-]
-
-const isKubernetesIdentity = identityHeaderTest()
-
-/** Whether a header claims an identity to somebody behind us, in any spelling. */
-function isIdentityHeader(name: string): boolean {
-  if (isKubernetesIdentity(name)) return true
-  const folded = foldHeaderName(name)
-  return (
-    folded.startsWith('x-remote-') ||
-    foreignIdentity.some((each) => (each.endsWith('-') ? folded.startsWith(each) : folded === each))
-  )
-}
 
 /** Set or answered by us, or by the connection to the API server. */
 const ownHeaders = new Set(['host', 'expect', 'x-forwarded-for'])

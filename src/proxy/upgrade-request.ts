@@ -1,50 +1,13 @@
 import type { IncomingMessage } from 'node:http'
-import { rawHeaderValues } from '../http/index.ts'
+import { judgeUpgrade } from '../http/index.ts'
 import { malformed, Refusal } from './refusal.ts'
 
-/** The protocols that Kubernetes and its add-ons speak on a connection that began as HTTP. */
-const protocols: ReadonlyMap<string, string> = new Map([
-  ['websocket', 'websocket'],
-  ['spdy/3.1', 'SPDY/3.1'],
-])
-
-/**
- * Checks a request for another protocol and returns which one. Only known ones pass: on a raw
- * connection with the user's rights, a second request could hide behind any other.
- */
+/** Checks a request for another protocol and returns which one. */
 export function checkUpgrade(
   request: Pick<IncomingMessage, 'rawHeaders' | 'httpVersion' | 'method'>,
 ): string {
-  const { rawHeaders } = request
-  const [asked = '', ...others] = rawHeaderValues(rawHeaders, 'upgrade')
-  const protocol = protocols.get(asked.trim().toLowerCase())
-  if (others.length > 0 || protocol === undefined)
-    throw malformed('the only protocols to upgrade to are websocket and SPDY/3.1, one at a time')
-  if (request.httpVersion !== '1.1') throw malformed('upgrades need HTTP/1.1')
-  if (hasBody(rawHeaders)) throw malformed('a request for an upgrade has no body')
-  if (protocol === 'websocket') checkWebsocket(request)
-  return protocol
-}
-
-function hasBody(rawHeaders: readonly string[]): boolean {
-  const lengths = rawHeaderValues(rawHeaders, 'content-length')
-  return (
-    rawHeaderValues(rawHeaders, 'transfer-encoding').length > 0 ||
-    lengths.some((length) => length.trim() !== '0')
-  )
-}
-
-function checkWebsocket({
-  rawHeaders,
-  method,
-}: Pick<IncomingMessage, 'rawHeaders' | 'method'>): void {
-  if (method !== 'GET') throw malformed('a WebSocket begins with GET')
-  const [version, ...versions] = rawHeaderValues(rawHeaders, 'sec-websocket-version')
-  if (version?.trim() !== '13' || versions.length > 0)
-    throw new Refusal(426, 'Upgrade Required: the WebSocket version must be 13', {
-      'Sec-WebSocket-Version': '13',
-    })
-  const [key, ...keys] = rawHeaderValues(rawHeaders, 'sec-websocket-key')
-  if (keys.length > 0 || !/^[A-Za-z0-9+/]{22}==$/.test(key?.trim() ?? ''))
-    throw malformed('a WebSocket needs one Sec-WebSocket-Key of 16 bytes')
+  const verdict = judgeUpgrade(request)
+  if (verdict.problem === undefined) return verdict.protocol
+  if (verdict.status === 400) throw malformed(verdict.problem)
+  throw new Refusal(426, `Upgrade Required: ${verdict.problem}`, { 'Sec-WebSocket-Version': '13' })
 }

@@ -1,6 +1,6 @@
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { Agent } from 'node:https'
-import { failWithoutSocket } from './connection-pool.ts'
+import { failWithoutSocket } from '../../http/pool/index.ts'
 import type { Connections, Identity } from './connections.ts'
 import { refusalOf } from './identified-request.ts'
 import { authorizationOf } from './identity-headers.ts'

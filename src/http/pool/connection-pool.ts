@@ -1,6 +1,9 @@
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
-import { ConnectionReset } from './try-failed.ts'
+import type { Duplex } from 'node:stream'
+
+/** A connection of any kind; what only sockets can do is asked of those that can. */
+export type PooledConnection = Duplex & Partial<Pick<Socket, 'ref' | 'unref'>>
 
 /** Less than any API server keeps an idle connection, so that we rarely write into a closed one. */
 export const idleMs = 30_000
@@ -9,11 +12,11 @@ export const idleMs = 30_000
 export interface ConnectionSupply {
   readonly tls: boolean
   readonly retired: boolean
-  openHttp1(): Promise<Socket>
+  openHttp1(): Promise<PooledConnection>
 }
 
 /**
- * The HTTP/1.1 connections of one identity, for Node's http client in place of its own agent: that one
+ * The HTTP/1.1 connections to one place, for Node's http client in place of its own agent: that one
  * forgets its limit while connections are being made by a callback.
  */
 export class ConnectionPool {
@@ -23,11 +26,11 @@ export class ConnectionPool {
   readonly keepAlive = true
   readonly #supply: ConnectionSupply
   readonly #max: number
-  /** The one used last is taken first, so that the others can grow old. */
-  readonly #idle: Socket[] = []
+  /** The one used last is taken first, so that the others can grow old; each with the timer that ends it. */
+  readonly #idle: { readonly socket: PooledConnection; readonly old: NodeJS.Timeout }[] = []
   readonly #waiting: ClientRequest[] = []
   /** How long each server connection may stay idle, where the server has said so. */
-  readonly #allowance = new WeakMap<Socket, number>()
+  readonly #allowance = new WeakMap<PooledConnection, number>()
   #saidLast: {
     readonly header: string | string[] | undefined
     readonly allowedMs: number | undefined
@@ -51,26 +54,31 @@ export class ConnectionPool {
 
   /** Closes the connections that carry no request. */
   closeIdle(): void {
-    for (const socket of this.#idle.splice(0)) socket.destroy()
+    for (const { socket, old } of this.#idle.splice(0)) {
+      clearTimeout(old)
+      socket.destroy()
+    }
   }
 
-  #takeIdle(): Socket | undefined {
-    for (let socket = this.#idle.pop(); socket; socket = this.#idle.pop()) {
+  #takeIdle(): PooledConnection | undefined {
+    for (let kept = this.#idle.pop(); kept; kept = this.#idle.pop()) {
+      const { socket, old } = kept
+      clearTimeout(old)
       if (socket.destroyed || !socket.writable) continue
-      socket.setTimeout(0)
-      socket.ref()
+      socket.ref?.()
       return socket
     }
     return undefined
   }
 
-  #lend(socket: Socket, request: ClientRequest, reused = true): void {
+  #lend(socket: PooledConnection, request: ClientRequest, reused = true): void {
     request.reusedSocket = reused
     request.once('response', ({ headers }: IncomingMessage) => {
       const allowed = this.#allowedBy(headers['keep-alive'])
       if (allowed !== undefined) this.#allowance.set(socket, allowed)
     })
-    request.onSocket(socket)
+    // Any stream will do for Node's client; its types know of sockets only.
+    request.onSocket(socket as Socket)
   }
 
   /** How long a connection may stay idle by this header; nearly always the same text as the last time. */
@@ -103,22 +111,19 @@ export class ConnectionPool {
     )
   }
 
-  #watch(socket: Socket): void {
+  #watch(socket: PooledConnection): void {
     const gone = (): void => {
       this.#size--
-      socket.off('close', gone).off('free', free).off('agentRemove', gone).off('timeout', old)
+      socket.off('close', gone).off('free', free).off('agentRemove', gone)
       this.#serveNext()
     }
     const free = (): void => this.#release(socket)
-    const old = (): void => {
-      if (this.#idle.includes(socket)) socket.destroy()
-    }
     // 'free' and 'agentRemove' are how Node's client hands a connection back or takes it away for an upgrade.
-    socket.on('close', gone).on('free', free).on('agentRemove', gone).on('timeout', old)
+    socket.on('close', gone).on('free', free).on('agentRemove', gone)
     socket.on('error', () => {}) // an error of an idle connection is its end and nothing more
   }
 
-  #release(socket: Socket): void {
+  #release(socket: PooledConnection): void {
     if (socket.destroyed || !socket.writable || this.#supply.retired) {
       socket.destroy()
       return
@@ -133,9 +138,8 @@ export class ConnectionPool {
       socket.destroy()
       return
     }
-    socket.setTimeout(allowed)
-    socket.unref()
-    this.#idle.push(socket)
+    socket.unref?.()
+    this.#idle.push({ socket, old: setTimeout(() => socket.destroy(), allowed).unref() })
   }
 
   #nextWaiting(): ClientRequest | undefined {
@@ -156,5 +160,7 @@ export class ConnectionPool {
 /** A request waits for its connection even to fail; this tells it that there is none, as Node's agent does. */
 export function failWithoutSocket(request: ClientRequest, error?: Error): void {
   const waiting: { onSocket(socket: null, error?: Error): void } = request as never
-  waiting.onSocket(null, error ?? new ConnectionReset('aborted'))
+  waiting.onSocket(null, error ?? aborted())
 }
+
+const aborted = (): Error => Object.assign(new Error('aborted'), { code: 'ECONNRESET' })

@@ -1,0 +1,7 @@
+export {
+  ConnectionPool,
+  type ConnectionSupply,
+  failWithoutSocket,
+  idleMs,
+  type PooledConnection,
+} from './connection-pool.ts'
