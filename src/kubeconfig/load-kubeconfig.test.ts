@@ -84,7 +84,8 @@ describe('loading', () => {
     await put('b', `${users('u')}\n${context}\n${cluster('c', 'https://a')}`)
     await put('d', `current-context: main\n${users('u', 'v')}`)
     const sources = { kubeconfig: list('a', 'b', 'd'), home }
-    const { userFiles } = await loadKubeconfig(sources)
+    const { userFiles, clusterFiles } = await loadKubeconfig(sources)
+    expect(Object.fromEntries(clusterFiles)).toEqual({ c: at('b') })
     expect(Object.fromEntries(userFiles)).toEqual({ u: at('b'), v: at('d') })
     expect(await loadContext(sources)).toMatchObject({ userName: 'u', userFile: at('b') })
     await expect(loadContext(sources, 'other')).rejects.toThrow('"other" does not exist')

@@ -27,6 +27,8 @@ export interface LoadedKubeconfig {
   readonly missing: readonly string[]
   /** The file that each user's entry came from. */
   readonly userFiles: ReadonlyMap<string, string>
+  /** The file that each cluster's entry came from. */
+  readonly clusterFiles: ReadonlyMap<string, string>
   /** For the user's eyes: what was not an error but may be a mistake. */
   readonly warnings: readonly string[]
 }
@@ -43,7 +45,8 @@ export async function loadKubeconfig(sources: KubeconfigSources): Promise<Loaded
     config: mergeKubeconfigs(configs),
     files: present.map(({ path }) => path),
     missing,
-    userFiles: userFilesOf(present, configs),
+    userFiles: filesOf('users', present, configs),
+    clusterFiles: filesOf('clusters', present, configs),
     warnings: sources.kubeconfig && present.length === 0 ? [noneThere(missing)] : [],
   }
 }
@@ -59,23 +62,30 @@ export async function loadContext(
   sources: ContextSources,
   name?: string,
 ): Promise<ResolvedContext & Pick<LoadedKubeconfig, 'warnings'>> {
-  const { config, files, userFiles, warnings } = await loadKubeconfig(sources)
+  const { config, files, userFiles, clusterFiles, warnings } = await loadKubeconfig(sources)
   const place = sources.inCluster
   if (files.length === 0 && name === undefined && place?.env['KUBERNETES_SERVICE_HOST']) {
     return { ...(await inClusterContext(place)), warnings }
   }
   const context = resolveContext(config, name)
   const userFile = userFiles.get(context.userName)
-  return { ...context, ...(userFile !== undefined && { userFile }), warnings }
+  const clusterFile = clusterFiles.get(context.clusterName)
+  return {
+    ...context,
+    ...(userFile !== undefined && { userFile }),
+    ...(clusterFile !== undefined && { clusterFile }),
+    warnings,
+  }
 }
 
-function userFilesOf(
+function filesOf(
+  list: 'users' | 'clusters',
   files: readonly KubeconfigFile[],
   configs: readonly Kubeconfig[],
 ): ReadonlyMap<string, string> {
   const found = new Map<string, string>()
   for (const [index, { path }] of files.entries()) {
-    for (const name of configs[index]?.users.keys() ?? []) {
+    for (const name of configs[index]?.[list].keys() ?? []) {
       if (!found.has(name)) found.set(name, path)
     }
   }

@@ -34,7 +34,8 @@ function renderNamed<T>(
   return [...entries].map(([name, entry]) => ({ name, [entryName]: render(entry) }))
 }
 
-function renderCluster(cluster: Cluster): object {
+/** A cluster entry as a kubeconfig has it. */
+export function renderCluster(cluster: Cluster): object {
   return present({
     server: cluster.server,
     'tls-server-name': cluster.tlsServerName,

@@ -13,6 +13,8 @@ export interface ResolvedContext {
   readonly user: KubeconfigUser
   /** The file that has the user's entry, if it is known; new tokens are written there. */
   readonly userFile?: string
+  /** The file that has the cluster's entry, if it is known; a new location is written there. */
+  readonly clusterFile?: string
   readonly namespace: string
 }
 

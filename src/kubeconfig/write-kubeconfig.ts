@@ -6,7 +6,11 @@ import { renderKubeconfig } from './render-kubeconfig.ts'
 
 /** Writes a kubeconfig for its owner's eyes only, replacing an existing file in one step. */
 export async function writeKubeconfig(path: string, config: Kubeconfig): Promise<void> {
-  const text = await renderKubeconfig(config)
+  await writeKubeconfigText(path, await renderKubeconfig(config))
+}
+
+/** Writes the text of a kubeconfig in the same way. */
+export async function writeKubeconfigText(path: string, text: string): Promise<void> {
   try {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 })
     await replaceFile(path, text, 0o600)

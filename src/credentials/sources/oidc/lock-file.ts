@@ -1,47 +1,24 @@
-import { open, rm } from 'node:fs/promises'
-import { type Clock, pause, systemErrorCode } from '../../../core/index.ts'
+import { type Clock, CommandFailed } from '../../../core/index.ts'
+import { withKubeconfigLock } from '../../../kubeconfig/index.ts'
 import { CredentialError } from '../../credential-error.ts'
 
-const waitMs = 10_000
-const lookEveryMs = 50
+const lockFailures: ReadonlySet<string> = new Set(['KUBECONFIG_LOCKED', 'KUBECONFIG_UNLOCKABLE'])
 
-/** Does something while holding `<path>.lock`, as kubectl does before it writes a kubeconfig. */
+/** Does something while holding the lock of a kubeconfig; one that cannot be had is a failed credential. */
 export async function withLockFile<T>(
   path: string,
   clock: Clock,
   signal: AbortSignal,
   act: () => Promise<T>,
 ): Promise<T> {
-  const lock = `${path}.lock`
-  const deadline = clock.monotonic() + waitMs
-  while (!(await take(lock))) {
-    signal.throwIfAborted()
-    if (clock.monotonic() >= deadline) {
-      throw new CredentialError('FILE', `${path} is locked by another process`, {
-        hint: `if no other process uses it, remove ${lock}`,
-      })
-    }
-    await pause(lookEveryMs, signal)
-  }
   try {
-    return await act()
-  } finally {
-    await rm(lock, { force: true })
-  }
-}
-
-async function take(lock: string): Promise<boolean> {
-  try {
-    // Exclusive creation also refuses a link that somebody has put there.
-    const file = await open(lock, 'wx', 0o600)
-    await file.close()
-    return true
+    return await withKubeconfigLock(path, clock, signal, act)
   } catch (cause) {
-    if (systemErrorCode(cause) === 'EEXIST') return false
-    const code = systemErrorCode(cause) ?? 'unknown error'
-    throw new CredentialError('FILE', `cannot make ${lock}: ${code}`, {
-      hint: 'new tokens are kept in the kubeconfig, so its directory must be writable',
-      cause,
-    })
+    if (!(cause instanceof CommandFailed) || !lockFailures.has(cause.code)) throw cause
+    const hint =
+      cause.code === 'KUBECONFIG_UNLOCKABLE'
+        ? 'new tokens are kept in the kubeconfig, so its directory must be writable'
+        : (cause.hint ?? '')
+    throw new CredentialError('FILE', cause.message, { hint, cause })
   }
 }
