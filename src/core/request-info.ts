@@ -16,4 +16,6 @@ export interface RequestInfo {
   /** Of lists, watches and deletecollection. */
   readonly fieldSelector?: string
   readonly query: URLSearchParams
+  /** What follows the last segment we interpret, as sent and with its leading slash; for proxies. */
+  readonly rest?: string
 }

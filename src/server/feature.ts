@@ -7,6 +7,7 @@ import type { Pki } from '../pki/index.ts'
 import type { DataDirectory } from './data-directory/index.ts'
 import type { ServerOptions } from './options/index.ts'
 import type { PathRoute } from './paths/routes.ts'
+import type { UpgradeHandler } from './pipeline-parts.ts'
 
 /** What a feature builds on: the cluster is open, the port is not. */
 export interface FeatureContext {
@@ -65,6 +66,8 @@ export interface FeatureParts {
 export interface FeatureSubresource {
   readonly entry: ExtraSubresource
   readonly handle: ResourceHandler
+  /** Answers requests to leave HTTP; without one they are refused. */
+  readonly upgrade?: UpgradeHandler
 }
 
 /** A part of the product that lives in the API server; opened in the order of one list. */

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Impersonate } from '../authn/index.ts'
 import type {
   ApiError,
@@ -11,7 +12,7 @@ import type {
   Decision,
   Logger,
 } from '../core/index.ts'
-import type { Exchange, Upgrade } from './exchange.ts'
+import type { Exchange } from './exchange.ts'
 import type { Fairness } from './fairness/fairness.ts'
 import type { RequestLimits } from './limits.ts'
 import type { ParsedRequest } from './request-info.ts'
@@ -28,10 +29,20 @@ export type RouteHandler = (
   signal: AbortSignal,
 ) => void | Promise<void>
 
-/** Takes over the socket of a request that leaves HTTP, and writes the `101` itself. */
-type UpgradeHandler = (
+/** A client that asks to leave HTTP. */
+export interface LeavingClient {
+  /** Answers the client while it is still HTTP; its connection is closed afterwards. */
+  readonly response: ServerResponse
+  /** What the client has sent behind its request. */
+  readonly head: Buffer
+  /** Takes the socket out of HTTP's hands; whoever has it writes the `101`. Throws if it is gone. */
+  claim(): Socket
+}
+
+/** Answers a request to leave HTTP; what it throws before it has claimed the socket becomes a Status. */
+export type UpgradeHandler = (
   request: RoutedRequest,
-  upgrade: Upgrade,
+  client: LeavingClient,
   signal: AbortSignal,
 ) => void | Promise<void>
 

@@ -452,7 +452,8 @@ describe('requests to leave HTTP pass the same checks', () => {
   const shake = (path: string, who: string) =>
     `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
     `${who ? `Authorization: Bearer ${who}\r\n` : ''}\r\n`
-  const echo: PipelineParts['upgrade'] = (_request, { socket }) => {
+  const echo: PipelineParts['upgrade'] = (_request, client) => {
+    const socket = client.claim()
     socket.write('HTTP/1.1 101 Switching Protocols\r\n\r\n')
     socket.pipe(socket)
   }

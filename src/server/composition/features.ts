@@ -1,5 +1,6 @@
 import type { ExtraSubresource, IssueToken, ResourceHandler } from '../../api/index.ts'
 import type { Feature, FeatureContext, FeatureParts } from '../feature.ts'
+import type { UpgradeHandler } from '../pipeline-parts.ts'
 import { directDialer } from './direct-dialer.ts'
 
 /** What all features together add to the server. */
@@ -7,6 +8,7 @@ export interface OpenFeatures
   extends Required<Omit<FeatureParts, 'subresources' | 'issueToken' | 'onListening' | 'dialer'>> {
   /** By `group/version/resource/subresource`. */
   readonly extensions: ReadonlyMap<string, ResourceHandler>
+  readonly upgrades: ReadonlyMap<string, UpgradeHandler>
   readonly extras: readonly ExtraSubresource[]
   readonly issueToken?: IssueToken | undefined
   /** Tells all features that the port is open. */
@@ -39,6 +41,9 @@ export async function openFeatures(
       for (const parts of opened) await parts.onListening?.()
     },
     extensions: new Map(subresources.map(({ entry, handle }) => [pathOf(entry), handle])),
+    upgrades: new Map(
+      subresources.flatMap(({ entry, upgrade }) => (upgrade ? [[pathOf(entry), upgrade]] : [])),
+    ),
     extras: subresources.map(({ entry }) => entry),
   }
 }

@@ -3,7 +3,7 @@ import type { Writable } from 'node:stream'
 import { defaultWatchLimits, ResourceApi } from '../../api/index.ts'
 import { impersonation, type Revocations, scopeDecision } from '../../authn/index.ts'
 import { denial } from '../../authz/index.ts'
-import { type Clock, type Logger, pause } from '../../core/index.ts'
+import { badRequest, type Clock, type Logger, pause } from '../../core/index.ts'
 import type { MetricsRegistry } from '../../core/metrics/index.ts'
 import { createTlsServer, defaultServerLimits, readBody, type TlsServer } from '../../http/index.ts'
 import type { ServingCertificate } from '../../pki/index.ts'
@@ -24,7 +24,7 @@ import type { ServerOptions } from '../options/index.ts'
 import { createPaths, servedTest } from '../paths/path-routes.ts'
 import type { VersionInfo } from '../paths/plain-documents.ts'
 import { createPipeline } from '../pipeline.ts'
-import type { PipelineParts, RouteHandler } from '../pipeline-parts.ts'
+import type { PipelineParts, RouteHandler, UpgradeHandler } from '../pipeline-parts.ts'
 import type { PipelineRunner } from '../pipeline-runner.ts'
 import type { Closers } from './closers.ts'
 import type { OpenFeatures } from './features.ts'
@@ -130,6 +130,16 @@ function pipelineParts(
     onRevoked: (authentication, cut) => revocations.onRevoked(authentication, cut),
     resources: (request, response, signal) => backend.forward(request, response, signal),
     paths: made.paths,
+    upgrade: upgradeHandler(parts.features),
+  }
+}
+
+function upgradeHandler({ upgrades }: OpenFeatures): UpgradeHandler {
+  return (request, client, signal) => {
+    const { group, version, resource, subresource } = request.info
+    const handler = upgrades.get(`${group}/${version}/${resource}/${subresource}`)
+    if (!handler) throw badRequest('this path cannot be upgraded')
+    return handler(request, client, signal)
   }
 }
 

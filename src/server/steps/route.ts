@@ -1,6 +1,6 @@
 import { ApiError, badRequest, methodNotAllowed, notServed } from '../../core/index.ts'
 import type { Exchange } from '../exchange.ts'
-import type { PipelineParts, RoutedRequest } from '../pipeline-parts.ts'
+import type { LeavingClient, PipelineParts, RoutedRequest } from '../pipeline-parts.ts'
 import type { ParsedRequest } from '../request-info.ts'
 
 /** Hands the request to whoever answers it. */
@@ -32,6 +32,13 @@ function leaveHttp(
     throw badRequest(`this path cannot be upgraded to "${exchange.request.headers.upgrade}"`)
   }
   if (info.subresource !== 'proxy' && info.rest !== '') throw notServed()
-  if (!exchange.claimSocket()) throw new ApiError('ServiceUnavailable', 'the connection is gone')
-  return parts.upgrade(routed, upgrade, exchange.signal)
+  const client: LeavingClient = {
+    response: exchange.response,
+    head: upgrade.head,
+    claim: () => {
+      if (exchange.claimSocket()) return upgrade.socket
+      throw new ApiError('ServiceUnavailable', 'the connection is gone')
+    },
+  }
+  return parts.upgrade(routed, client, exchange.signal)
 }
