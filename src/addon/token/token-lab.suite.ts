@@ -1,4 +1,4 @@
-import { generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { generateKeyPairSync, type KeyObject, sign, type X509Certificate } from 'node:crypto'
 import type { Clock } from '../../core/index.ts'
 import {
   der,
@@ -11,6 +11,7 @@ import {
   oid,
   usage,
 } from '../../pki/certificate-lab.suite.ts'
+import type { CaBundle } from './ca-bundle.ts'
 import { type AddonSigner, addonSigningKey } from './signing-key.ts'
 
 /** A clock that stands still until it is turned. */
@@ -66,3 +67,60 @@ export const keyKinds: readonly (readonly [alg: string, key: () => KeyObject])[]
   ['RS256', () => generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey],
   ['EdDSA', () => generateKeyPairSync('ed25519').privateKey],
 ]
+
+/** Parts of a token that differ from a good one; undefined leaves a member out. */
+export interface Forgery {
+  readonly header?: Readonly<Record<string, unknown>>
+  readonly claims?: Readonly<Record<string, unknown>>
+  /** In place of the claims, as it stands. */
+  readonly payload?: string | Buffer
+}
+
+/** A token that our minter would never make, signed like a good one. */
+export function forgedToken(signer: AddonSigner, forgery: Forgery = {}): string {
+  const { key, kid, x5c, alg } = signer.current
+  const now = Math.floor(labNow / 1000)
+  const claims = {
+    iss: 'sallyport.dev/addon',
+    sub: 'bob',
+    aud: ['kube-system/dashboard'],
+    exp: now + 60,
+    iat: now,
+    nbf: now,
+    ...forgery.claims,
+  }
+  const header = { alg, typ: 'k8s-addon+jwt', kid, x5c, ...forgery.header }
+  const payload = forgery.payload ?? JSON.stringify(claims)
+  return signedToken(JSON.stringify(header), payload, key)
+}
+
+/** Any two texts as a token, signed with a key of any kind. */
+export function signedToken(header: string, payload: string | Buffer, key: KeyObject): string {
+  const input = `${segmentOf(header)}.${segmentOf(payload)}`
+  const digest = key.asymmetricKeyType === 'ed25519' ? null : 'sha256'
+  const signature = sign(digest, Buffer.from(input), { key, dsaEncoding: 'ieee-p1363' })
+  return `${input}.${signature.toString('base64url')}`
+}
+
+/** Text or bytes as a segment of a token. */
+export const segmentOf = (value: string | Buffer): string =>
+  Buffer.from(value).toString('base64url')
+
+/** A bundle of CAs that tests can replace. */
+export class LabBundle implements CaBundle {
+  certificates: readonly X509Certificate[]
+  readonly #listeners: (() => void)[] = []
+
+  constructor(...cas: readonly LabCertificate[]) {
+    this.certificates = cas.map(({ certificate }) => certificate)
+  }
+
+  replace(...cas: readonly LabCertificate[]): void {
+    this.certificates = cas.map(({ certificate }) => certificate)
+    for (const listener of this.#listeners) listener()
+  }
+
+  onChange(listener: () => void): void {
+    this.#listeners.push(listener)
+  }
+}
