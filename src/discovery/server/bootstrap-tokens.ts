@@ -6,8 +6,10 @@ import type { TokenBook } from './token-book.ts'
 
 const noSecret = new Secret('x'.repeat(16))
 
+export const bootstrapUserPrefix = 'system:bootstrap:'
+
 /** The user that stands behind a token. */
-export const bootstrapUser = (id: string): string => `system:bootstrap:${id}`
+export const bootstrapUser = (id: string): string => `${bootstrapUserPrefix}${id}`
 
 /** Knows bootstrap tokens that are shown as they are: their second duty, after the server is trusted. */
 export function bootstrapTokens(book: Pick<TokenBook, 'find'>): TokenAuthenticator {

@@ -16,6 +16,10 @@ export interface StoredToken {
   readonly description?: string
   /** How many node certificates it is good for; absent for no such limit. */
   readonly maxUses?: number
+  /** How many it has given so far; counted only where there is such a limit. */
+  readonly uses?: number
+  /** The uids of the requests that were counted last, so that none counts twice. */
+  readonly recentUses?: readonly string[]
   /** The only node that may join with it. */
   readonly boundNodeName?: string
 }
@@ -28,6 +32,8 @@ export interface TokenProblem {
 
 export const tokenNamespace = 'kube-system'
 export const tokenSecretType = 'bootstrap.kubernetes.io/token'
+export const usesField = 'uses'
+export const recentUsesField = 'recent-uses'
 const namePrefix = 'bootstrap-token-'
 const groupForm = /^system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]$/
 const secretForm = /^[a-z0-9]{16,64}$/
@@ -45,6 +51,8 @@ interface Fields {
   readonly expiration: string | undefined
   readonly extraGroups: readonly string[]
   readonly maxUses: string | undefined
+  readonly uses: string | undefined
+  readonly recentUses: readonly string[]
   readonly boundNodeName: string | undefined
   readonly description: string | undefined
   readonly usages: readonly TokenUsage[]
@@ -66,16 +74,20 @@ function fieldsOf(object: KubeObject): Fields {
     id: text('token-id') ?? '',
     secret: text('token-secret') ?? '',
     expiration: text('expiration'),
-    extraGroups: (text('auth-extra-groups') ?? '').split(',').filter((group) => group !== ''),
+    extraGroups: listOf(text('auth-extra-groups')),
     maxUses: text('max-uses'),
+    uses: text(usesField),
+    recentUses: listOf(text(recentUsesField)),
     boundNodeName: text('bound-node-name'),
     description: text('description'),
     usages: allUsages.filter((usage) => text(`usage-bootstrap-${usage}`) === 'true'),
   }
 }
 
-function problemsOf(fields: Fields, { metadata }: KubeObject): TokenProblem[] {
-  const { id, secret, expiration, extraGroups, maxUses, boundNodeName } = fields
+const listOf = (text = ''): string[] => text.split(',').filter((each) => each !== '')
+
+function problemsOf(fields: Fields, { metadata, immutable }: KubeObject): TokenProblem[] {
+  const { id, secret, expiration, extraGroups, maxUses, uses, boundNodeName } = fields
   const fits = (text: string | undefined, form: RegExp): boolean =>
     text === undefined || form.test(text)
   const wrongGroup = extraGroups.find((group) => !groupForm.test(group))
@@ -103,6 +115,12 @@ function problemsOf(fields: Fields, { metadata }: KubeObject): TokenProblem[] {
       `${JSON.stringify(wrongGroup)} is not of the form system:bootstrappers:<name>`,
     ],
     [fits(maxUses, /^[1-9]\d{0,8}$/), 'max-uses', 'must be a whole number from 1 on'],
+    [
+      maxUses === undefined || immutable !== true,
+      'max-uses',
+      'cannot be had by an immutable Secret, since the uses are counted in it',
+    ],
+    [fits(uses, /^\d{1,9}$/), usesField, 'must be a whole number'],
     [fits(boundNodeName, nodeNameForm), 'bound-node-name', 'must be the name of a node'],
   ]
   return checks
@@ -111,7 +129,8 @@ function problemsOf(fields: Fields, { metadata }: KubeObject): TokenProblem[] {
 }
 
 function storedToken(fields: Fields): StoredToken {
-  const { id, secret, expiration, extraGroups, maxUses, boundNodeName, description } = fields
+  const { id, secret, expiration, extraGroups, maxUses, uses, recentUses } = fields
+  const { boundNodeName, description } = fields
   const expiresAt = expiration === undefined ? undefined : parseTime(expiration)
   return {
     token: { id, secret: new Secret(secret) },
@@ -120,6 +139,7 @@ function storedToken(fields: Fields): StoredToken {
     extraGroups: [...new Set(extraGroups)].sort(),
     ...(description !== undefined && { description }),
     ...(maxUses !== undefined && { maxUses: Number(maxUses) }),
+    ...(uses !== undefined && { uses: Number(uses), recentUses }),
     ...(boundNodeName !== undefined && { boundNodeName }),
   }
 }
@@ -143,7 +163,8 @@ function parseTime(text: string): number | undefined {
 
 /** Writes a token as its Secret. */
 export function tokenSecret(stored: StoredToken): KubeObject {
-  const { token, expiresAt, usages, extraGroups, description, maxUses, boundNodeName } = stored
+  const { token, expiresAt, usages, extraGroups, description, boundNodeName } = stored
+  const { maxUses, uses, recentUses } = stored
   const fields: Record<string, string | undefined> = {
     'token-id': token.id,
     'token-secret': token.secret.reveal(),
@@ -152,6 +173,8 @@ export function tokenSecret(stored: StoredToken): KubeObject {
     'auth-extra-groups': extraGroups.length > 0 ? extraGroups.join(',') : undefined,
     ...Object.fromEntries([...usages].map((usage) => [`usage-bootstrap-${usage}`, 'true'])),
     'max-uses': maxUses === undefined ? undefined : String(maxUses),
+    [usesField]: uses === undefined ? undefined : String(uses),
+    [recentUsesField]: recentUses?.join(','),
     'bound-node-name': boundNodeName,
   }
   const data: Record<string, string> = {}
@@ -166,7 +189,8 @@ export function tokenSecret(stored: StoredToken): KubeObject {
   }
 }
 
-const isoSeconds = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z')
+/** A time as Secrets of tokens have it. */
+export const isoSeconds = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z')
 
 /** Whether a token has died. */
 export const isExpired = ({ expiresAt }: StoredToken, now: number): boolean =>

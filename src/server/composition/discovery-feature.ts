@@ -2,10 +2,12 @@ import { type ClusterView, hasReason, wellKnownKinds } from '../../core/index.ts
 import {
   bootstrapTokens,
   clusterInfoKey,
+  createCertificateController,
   createSigner,
   createTokenCleaner,
   discoveryRequests,
   ensureClusterInfo,
+  joinAdmission,
   joinPolicy,
   TokenBook,
   tokenAdmission,
@@ -14,13 +16,24 @@ import type { Feature } from '../feature.ts'
 
 /** How strangers find this cluster and trust it, by one short token. */
 export const discoveryFeature: Feature = async (context) => {
-  const { view, clock, log, signal, pki } = context
+  const { view, authorizer, clock, log, signal, pki, options } = context
   const book = await TokenBook.open({ view, clock, log, signal })
   let clusterId: string | undefined
   return {
     tokens: [discoveryRequests({ book, clock, clusterId: () => clusterId }), bootstrapTokens(book)],
-    admissions: [tokenAdmission],
-    controllers: [createSigner(view, clock), createTokenCleaner(view, clock)],
+    admissions: [tokenAdmission, joinAdmission(view, clock)],
+    controllers: [
+      createSigner(view, clock),
+      createTokenCleaner(view, clock),
+      createCertificateController({
+        view,
+        authorizer,
+        clock,
+        log,
+        ca: () => pki.clusterCa,
+        longestMs: options.clusterSigningDuration,
+      }),
+    ],
     onListening: async () => {
       clusterId = await clusterIdOf(view, signal)
       await ensureJoinPolicy(view, signal)

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { defineOptions, longestTimerMs, type OptionValues } from '../../core/index.ts'
+import { discoveryOptions } from './discovery-options.ts'
 import { tunnelOptions } from './tunnel-options.ts'
 
 const serving = 'Serving'
@@ -238,6 +239,7 @@ export const serverOptions = defineOptions({
     describe: 'how long Events are kept',
   },
   ...tunnelOptions,
+  ...discoveryOptions,
   'audit-log-path': {
     type: 'path',
     placeholder: 'FILE',

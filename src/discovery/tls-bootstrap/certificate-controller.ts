@@ -1,0 +1,134 @@
+import type { Controller } from '../../api/index.ts'
+import {
+  type Authorizer,
+  type Clock,
+  type ClusterView,
+  hasReason,
+  type Logger,
+} from '../../core/index.ts'
+import type { CertificateAuthority } from '../../pki/index.ts'
+import { decideRequest } from './decide-request.ts'
+import { endOfRequest } from './request-lifetime.ts'
+import { signRequest } from './sign-request.ts'
+import { signerRule } from './signer-rules.ts'
+import {
+  conditionOf,
+  readSigningRequest,
+  type SigningRequest,
+  signingRequestKind,
+  writeCertificate,
+  writeVerdict,
+} from './signing-request.ts'
+
+/** What the certificate controller works with. */
+export interface CertificateControllerParts {
+  readonly view: ClusterView
+  readonly authorizer: Authorizer
+  readonly clock: Clock
+  readonly log: Logger
+  /** Asked for every certificate; without its key nothing is signed here. */
+  readonly ca: () => CertificateAuthority
+  readonly longestMs: number
+}
+
+/** Approves, signs and in the end removes requests for certificates of Kubernetes' own signers. */
+export function createCertificateController(parts: CertificateControllerParts): Controller {
+  const { view, clock } = parts
+  const names = new Set<string>()
+  return {
+    name: 'certificates',
+    watches: [
+      {
+        kind: signingRequestKind,
+        query: {},
+        put: ({ metadata: { name } }) => {
+          names.add(name)
+          return [name]
+        },
+        remove: ({ name }) => {
+          names.delete(name)
+          return []
+        },
+        known: () => [...names].map((name) => ({ name })),
+      },
+    ],
+    reconcile: async (name, signal) => {
+      const object = await view.get(signingRequestKind, { name }, signal)
+      if (!object) return undefined
+      const request = readSigningRequest(object)
+      try {
+        const leftMs = endOfRequest(request) - clock.now()
+        if (leftMs <= 0) {
+          await remove(view, request, signal)
+          return undefined
+        }
+        const isWaiting = await advance(request, parts, signal)
+        return isWaiting ? { again: true } : { againAfterMs: leftMs }
+      } catch (error) {
+        // Somebody else was faster; what they did comes as an event.
+        if (hasReason(error, 'Conflict', 'NotFound')) return { again: true }
+        throw error
+      }
+    },
+  }
+}
+
+/** Does the next step that a request is due for; true if it is due for one that may succeed later. */
+async function advance(
+  request: SigningRequest,
+  parts: CertificateControllerParts,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const isOver =
+    request.isIssued || conditionOf(request, 'Denied') || conditionOf(request, 'Failed')
+  if (isOver || !signerRule(request.signer)) return false
+  return conditionOf(request, 'Approved')
+    ? sign(request, parts, signal)
+    : decide(request, parts, signal)
+}
+
+async function decide(
+  request: SigningRequest,
+  parts: CertificateControllerParts,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const nowMs = parts.clock.now()
+  const verdict = await decideRequest(request, { ...parts, nowMs }, signal)
+  if (verdict === undefined || verdict === 'no-right') return verdict === 'no-right'
+  const { name, requester } = request
+  await writeVerdict(parts.view, request, { ...verdict, nowMs }, signal)
+  const { type, reason } = verdict
+  parts.log.info({ request: name, user: requester.username, type, reason }, 'certificate decided')
+  return false
+}
+
+async function sign(
+  request: SigningRequest,
+  parts: CertificateControllerParts,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { view, log, clock, longestMs } = parts
+  const ca = parts.ca()
+  if (!ca.key) return false
+  const nowMs = clock.now()
+  const { name: from, requester } = request
+  const outcome = await signRequest(request, { view, ca, longestMs, nowMs }, signal)
+  const seen = { request: from, user: requester.username }
+  if ('type' in outcome) {
+    await writeVerdict(view, request, { ...outcome, nowMs }, signal)
+    log.warn({ ...seen, reason: outcome.reason }, 'certificate refused')
+    return false
+  }
+  await writeCertificate(view, request, outcome.certPem, signal)
+  const { serialNumber: serial, validTo } = outcome.certificate
+  log.info({ ...seen, serial, validTo }, 'certificate signed')
+  return false
+}
+
+async function remove(
+  view: ClusterView,
+  { object, uid }: SigningRequest,
+  signal: AbortSignal,
+): Promise<void> {
+  await view.write('delete', object, { uid }, signal)
+}

@@ -1,0 +1,98 @@
+import { signers } from '../../authz/index.ts'
+import { type Authorizer, type ClusterView, goQuote, wellKnown } from '../../core/index.ts'
+import { type CertificateRequest, CsrInvalid, parseCsr } from '../../pki/index.ts'
+import { isReadyNode } from './ready-node.ts'
+import { signerRule } from './signer-rules.ts'
+import type { SigningRequest, Verdict } from './signing-request.ts'
+import { tokenIdOf, tokenRefusal } from './token-limits.ts'
+
+/** What a decision is made with. */
+export interface DecisionParts {
+  readonly view: ClusterView
+  readonly authorizer: Authorizer
+  readonly nowMs: number
+}
+
+/**
+ * Approves a node's request if whoever asks has the right to be approved, as Kubernetes does: a node
+ * for itself, or a bootstrap token for a node that is not in service. Undefined leaves it to others;
+ * `no-right` may change with the next role.
+ */
+export async function decideRequest(
+  request: SigningRequest,
+  parts: DecisionParts,
+  signal: AbortSignal,
+): Promise<Verdict | 'no-right' | undefined> {
+  const asked = nodeRequestOf(request)
+  if (!asked) return undefined
+  const { commonName } = asked.subject
+  if (
+    request.requester.username === commonName &&
+    (await may('selfnodeclient', request, parts, signal))
+  )
+    return approved('a node may renew its own certificate')
+  if (!(await may('nodeclient', request, parts, signal))) return 'no-right'
+  const nodeName = nodeNameIn(asked)
+  const refusal = await joinRefusal(request, nodeName, parts, signal)
+  if (refusal) return { type: 'Denied', ...refusal }
+  return approved('whoever asks may join nodes')
+}
+
+const approved = (why: string): Verdict => ({
+  type: 'Approved',
+  reason: 'AutoApproved',
+  message: `approved by the server: ${why}`,
+})
+
+/** A request for a node's client certificate that will be signed once it is approved. */
+function nodeRequestOf(request: SigningRequest): CertificateRequest | undefined {
+  if (request.signer !== signers.kubeletClient) return undefined
+  try {
+    const asked = parseCsr(request.pem)
+    const problem = signerRule(request.signer)?.problemOf(asked, request.usages)
+    return problem === undefined ? asked : undefined
+  } catch (error) {
+    if (error instanceof CsrInvalid) return undefined
+    throw error
+  }
+}
+
+/** The node that a request names. */
+export const nodeNameIn = ({ subject }: CertificateRequest): string =>
+  subject.commonName.slice(wellKnown.nodeUserPrefix.length)
+
+async function may(
+  subresource: 'nodeclient' | 'selfnodeclient',
+  { requester }: SigningRequest,
+  { authorizer }: DecisionParts,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const resource = {
+    group: 'certificates.k8s.io',
+    version: '*',
+    resource: 'certificatesigningrequests',
+    subresource,
+    namespace: '',
+    name: '',
+  }
+  const decision = await authorizer.authorize({ user: requester, verb: 'create', resource }, signal)
+  return decision.allowed
+}
+
+/** Why a node may not join under this name or with this token; undefined if it may. */
+export async function joinRefusal(
+  { requester, uid }: Pick<SigningRequest, 'requester' | 'uid'>,
+  nodeName: string,
+  { view, nowMs }: Pick<DecisionParts, 'view' | 'nowMs'>,
+  signal: AbortSignal,
+): Promise<Pick<Verdict, 'reason' | 'message'> | undefined> {
+  const id = tokenIdOf(requester)
+  const use = { nodeName, requestUid: uid, nowMs }
+  const refusal = id === undefined ? undefined : await tokenRefusal(view, id, use, signal)
+  if (refusal) return refusal
+  if (!(await isReadyNode(view, nodeName, nowMs, signal))) return undefined
+  return {
+    reason: 'NodeIsReady',
+    message: `the node ${goQuote(nodeName)} is in service, and its name cannot be taken over; delete the Node first, or choose another name`,
+  }
+}
