@@ -7,17 +7,29 @@ import { publicKeysFromPem, signingKeyFromPem, verificationKey } from './keys.ts
 const pem = (key: KeyObject, type: 'pkcs1' | 'pkcs8' | 'sec1' | 'spki'): string =>
   key.export({ type, format: 'pem' } as never).toString()
 
-test('the id is the one that Kubernetes computes [ISS-I1]', () => {
-  const key = createPublicKey({
-    format: 'jwk',
-    key: {
+/** The modulus of the RSA key in Kubernetes' own tests. */
+const modulus = [
+  '249XwEo9k4tM8fMxV7zxOhcrP-WvXn917koM5Qr2ZXs4vo26e4ytdlrV0bQ9SlcLpQVSYjIxNfhTZdDt',
+  '-ecIzshKuv1gKIxbbLQMOuK1eA_4HALyEkFgmS_tleLJrhc65tKPMGD-pKQ_xhmzRuCG51RoiMgbQxaC',
+  'yYxGfNLpLAZK9L0Tctv9a0mJmGIYnIOQM4kC1A1I1n3EsXMWmeJUj7OTh_AjjCnMnkgvKT2tpKxYQ59P',
+  'gDgU8Ssc7RDSmSkLxnrv-OrN80j6xrw0OjEiB4Ycr0PqfzZcvy8efTtFQ_Jnc4Bp1zUtFXt7-QeevePt',
+  'Q2EcyELXE0i63T1CujRMWw',
+].join('')
+
+test.each([
+  ['RSA', { kty: 'RSA', e: 'AQAB', n: modulus }, 'JHJehTTTZlsspKHT-GaJxK7Kd1NQgZJu3fyK6K_QDYU'],
+  [
+    'P-256',
+    {
       kty: 'EC',
       crv: 'P-256',
       x: 'H6cuzP8XuD5wal6wf9M6xDljTOPLX2i8uIp_C_ASqiI',
       y: 'BlHnikLV9PyEd6gl8k4T_3Wwoh6xd79XLoQTh2PAi1Y',
     },
-  })
-  expect(verificationKey(key).kid).toBe('SoABiieYuNx4UdqYvZRVeuC6SihxgLrhLy9peHMHpTc')
+    'SoABiieYuNx4UdqYvZRVeuC6SihxgLrhLy9peHMHpTc',
+  ],
+])('the id of a key is the one that Kubernetes computes: %s [ISS-I1]', (_kind, key, kid) => {
+  expect(verificationKey(createPublicKey({ format: 'jwk', key })).kid).toBe(kid)
 })
 
 test('a compressed curve point has the id of the point', () => {
