@@ -16,6 +16,8 @@ export interface LinkLimits {
   readonly pendingIncomingDials: number
   /** How long a closed channel waits for the other end's word. */
   readonly closeAnswerMs: number
+  /** How long the other end of a shared link may take nothing of what waits for it; longer ends the link. */
+  readonly stalledLinkMs: number
 }
 
 const mebibyte = 1024 * 1024
@@ -30,4 +32,5 @@ export const defaultLinkLimits: LinkLimits = {
   controlBytes: 8 * mebibyte,
   pendingIncomingDials: 10_000,
   closeAnswerMs: 10_000,
+  stalledLinkMs: 60_000,
 }

@@ -14,6 +14,17 @@ export class LinkLost extends SallyportError {
   }
 }
 
+/** The other end of a link lives, but takes nothing any more. */
+export class LinkStalled extends SallyportError {
+  readonly code = 'TUNNEL_LINK_STALLED'
+
+  constructor(limitMs: number) {
+    super(
+      `the other end of the link answers pings but has read nothing for ${limitMs / 1_000} s; the link is ended so that a new one can take its place`,
+    )
+  }
+}
+
 /** What the other end may be told of an error. */
 export function wordsForPeer(error: Error): string {
   if (error instanceof SallyportError) return error.message

@@ -27,6 +27,7 @@ import { Outbox } from './outbox.ts'
 import { OutgoingDials } from './outgoing-dials.ts'
 import type { PacketTally } from './packet-tally.ts'
 import { Pressure } from './pressure.ts'
+import { type StallWatch, watchForStall } from './stall-watch.ts'
 
 /** What a link is made of. */
 export interface PacketLinkOptions {
@@ -57,6 +58,7 @@ export class PacketLink implements Link {
   readonly #incoming: IncomingDials
   readonly #host: ChannelHost
   readonly #pressure: Pressure
+  readonly #stall: StallWatch | undefined
   readonly #decoder: PacketDecoder
   #events: LinkEvents | undefined
   #lastConnectId = 0
@@ -79,6 +81,7 @@ export class PacketLink implements Link {
       () => this.channelCount === 1 && this.#dials.count === 0,
       options.limits.stoppedReaderMs,
     )
+    this.#stall = watchForStall(options, (stalled) => this.close(stalled))
     this.#host = this.#channelHost()
     this.#dials = new OutgoingDials({
       request: (random, address) => this.#requestDial(random, address),
@@ -124,7 +127,10 @@ export class PacketLink implements Link {
     this.#events = events
     this.#carrier.start({
       data: (chunk) => this.#decode(chunk),
-      progress: () => this.#outbox.flush(),
+      progress: () => {
+        this.#stall?.progressed()
+        this.#outbox.flush()
+      },
       ended: (error) => this.#over(error),
     })
   }
@@ -382,6 +388,7 @@ export class PacketLink implements Link {
     for (const channel of [...this.#inbound.values(), ...this.#outbound.values()])
       channel.over(lost)
     this.#pressure.stop()
+    this.#stall?.stop()
     this.#outbox.close()
     this.#resolveEnded(error ? { error } : {})
   }

@@ -560,3 +560,37 @@ describe('an end that knows no credit', () => {
     expect(peer.isThrottled).toBe(false)
   })
 })
+
+describe('a link whose other end takes nothing', () => {
+  const stalledLinkMs = 80
+
+  test.each(['server', 'agent'] as const)(
+    '[TUN-P2] is ended at the %s, and its dials and connections with it',
+    async (side) => {
+      const peer = new RawPeer(side, ['rdial'], { stalledLinkMs })
+      const open = new LegReader(await peer.dialled(1, side === 'agent' ? 1 : 0))
+      const dial = peer.link.dial('x:2', {
+        signal: new AbortController().signal,
+        deadlineMs: 60_000,
+      })
+      peer.backlog = 1
+      await expect(dial).rejects.toMatchObject({ reason: 'link-lost' })
+      expect(peer.destroyedBy).toMatchObject({ code: 'TUNNEL_LINK_STALLED' })
+      await open.until(({ isClosed }) => isClosed)
+    },
+  )
+
+  test.each([
+    ['takes a little from time to time', 'server', true],
+    ['is the one client of a front end', 'gateway', false],
+  ] as const)('[TUN-P2] goes on when it %s', async (_name, side, progresses) => {
+    const peer = new RawPeer(side, [], { stalledLinkMs })
+    peer.backlog = 1
+    for (let look = 0; look < 12; look++) {
+      await new Promise((resolve) => setTimeout(resolve, stalledLinkMs / 8))
+      if (progresses) peer.events?.progress()
+    }
+    expect(peer.destroyedBy).toBeUndefined()
+    peer.link.close()
+  })
+})
