@@ -18,9 +18,13 @@ export interface AuthorityFiles {
   readonly certFile: string
   readonly keyFile: string
   readonly commonName: string
+  /** Where the CA before it vouches for it, while one replaces the other. */
+  readonly crossFile?: string
   /** Certificates that this CA has signed: while one exists, the CA is not made anew. */
   readonly signedFiles: readonly string[]
   readonly lifetimeMs: number
+  /** False for a CA that must be there. */
+  readonly mayCreate?: boolean
 }
 
 /** Finds a CA again and checks it, or makes it. */
@@ -28,23 +32,55 @@ export async function openAuthority(
   files: AuthorityFiles,
   now: number,
 ): Promise<CertificateAuthority> {
-  const [found, key] = await Promise.all([
+  const [found, key, cross] = await Promise.all([
     readCertificateFile(files.certFile),
     readKeyFile(files.keyFile),
+    files.crossFile === undefined ? undefined : readCertificateFile(files.crossFile),
   ])
   if (!found) return createAuthority(files, now)
-  checkAuthorityCertificate(found, now)
-  if (key && !found.first.checkPrivateKey(key)) {
+  requireAuthorities(found)
+  // By its key, not by its place: when a CA is replaced, the key is what changes in one step.
+  const certificate = key ? found.all.find((each) => each.checkPrivateKey(key)) : found.first
+  if (!certificate) {
     throw new CommandFailed(
       'PKI_MISMATCH',
-      `${files.keyFile} is not the key of the first certificate in ${files.certFile}`,
+      `${files.keyFile} is not the key of a certificate in ${files.certFile}`,
       { hint: 'restore the pair from one backup' },
     )
   }
-  return { name: files.name, certificate: found.first, bundlePem: found.pem, key }
+  requireInTime(certificate, files.certFile, now)
+  const chainPem = cross && chainOf(cross.first, certificate, found.all)
+  return {
+    name: files.name,
+    certificate,
+    bundlePem: bundleOf(found, certificate),
+    key,
+    ...(chainPem !== undefined && { chainPem }),
+  }
+}
+
+function bundleOf({ all, first, pem }: CertificateFile, signing: X509Certificate): string {
+  if (signing === first) return pem
+  return [signing, ...all.filter((each) => each !== signing)].join('')
+}
+
+/** The other certificate of the CA, if one that is still trusted has signed it. */
+function chainOf(
+  cross: X509Certificate,
+  signing: X509Certificate,
+  trusted: readonly X509Certificate[],
+): string | undefined {
+  const isOfSigning = cross.publicKey.equals(signing.publicKey)
+  const vouches = (ca: X509Certificate): boolean =>
+    ca !== signing && cross.checkIssued(ca) && cross.verify(ca.publicKey)
+  return isOfSigning && trusted.some(vouches) ? cross.toString() : undefined
 }
 
 async function createAuthority(files: AuthorityFiles, now: number): Promise<CertificateAuthority> {
+  if (files.mayCreate === false)
+    throw new CommandFailed('PKI_INCOMPLETE', `${files.certFile} is missing`, {
+      hint: 'restore it from a backup',
+    })
   for (const path of files.signedFiles) {
     if (await exists(path)) {
       throw new CommandFailed(
@@ -67,23 +103,25 @@ async function createAuthority(files: AuthorityFiles, now: number): Promise<Cert
   return { name: files.name, certificate: made.certificate, bundlePem: made.certPem, key }
 }
 
-function checkAuthorityCertificate(file: CertificateFile, now: number): void {
-  const { first, path } = file
-  const wrong = file.all.find((certificate) => !certificate.ca)
+function requireAuthorities({ all, path }: CertificateFile): void {
+  const wrong = all.find((certificate) => !certificate.ca)
   if (wrong) {
     throw new CommandFailed('PKI_INVALID', `${path}: "${oneLine(wrong)}" is not a CA certificate`, {
       hint: 'only certificates with CA:true in their basic constraints belong there',
     })
   }
-  if (Date.parse(first.validTo) <= now) {
-    throw new CommandFailed('PKI_EXPIRED', `the CA in ${path} expired on ${first.validTo}`, {
+}
+
+function requireInTime(signing: X509Certificate, path: string, now: number): void {
+  if (Date.parse(signing.validTo) <= now) {
+    throw new CommandFailed('PKI_EXPIRED', `the CA in ${path} expired on ${signing.validTo}`, {
       hint: 'check the clock of this machine; if it is right, replace the CA',
     })
   }
-  if (Date.parse(first.validFrom) > now) {
+  if (Date.parse(signing.validFrom) > now) {
     throw new CommandFailed(
       'PKI_NOT_YET_VALID',
-      `the CA in ${path} is valid from ${first.validFrom} on`,
+      `the CA in ${path} is valid from ${signing.validFrom} on`,
       {
         hint: 'the clock of this machine seems to be late',
       },

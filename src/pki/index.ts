@@ -1,3 +1,4 @@
+export type { CaRotation, CaRotationStage } from './ca-rotation-files.ts'
 export * from './certificate-refused.ts'
 export * from './issue-certificate.ts'
 export * from './keys.ts'
@@ -6,6 +7,11 @@ export * from './parse-csr.ts'
 export * from './peer-certificates.ts'
 export * from './pem.ts'
 export * from './periodic-check.ts'
+export {
+  type CaRotationAction,
+  readCaRotation,
+  rotateCa,
+} from './rotate-ca.ts'
 export * from './serving-certificate.ts'
 export { isDueForRenewal } from './serving-files.ts'
 export type { ServingMaterial } from './serving-material.ts'

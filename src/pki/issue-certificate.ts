@@ -13,6 +13,8 @@ export interface CertificateAuthority {
   readonly certificate: X509Certificate
   /** Every certificate that is trusted, the signing one first. */
   readonly bundlePem: string
+  /** Sent along with what this CA has signed, for those who only trust the CA before it. */
+  readonly chainPem?: string
   /** Absent when the key is kept elsewhere: then nothing can be issued here. */
   readonly key: KeyObject | undefined
 }
@@ -101,24 +103,31 @@ export async function issueKeyAndCertificate(
   return { ...(await issueCertificate({ ...order, publicKey: publicKeyOf(key) })), key }
 }
 
-/** Signs a CA's own certificate with its key. */
+/** Signs a CA's own certificate with its key, or with that of another CA that vouches for it. */
 export async function issueAuthorityCertificate(order: {
   readonly commonName: string
   readonly key: KeyObject
   readonly now: number
   readonly lifetimeMs: number
+  readonly voucher?: { readonly certificate: X509Certificate; readonly key: KeyObject }
 }): Promise<IssuedCertificate> {
+  const { voucher } = order
   const x509 = await loadX509()
-  const signing = await toSigningKey(order.key)
+  const signing = await toSigningKey(voucher?.key ?? order.key)
   const publicKey = publicKeyOf(order.key).export({ type: 'spki', format: 'der' })
   const name = new x509.Name(nameOf({ commonName: order.commonName }))
+  const issuer = voucher && new x509.X509Certificate(voucher.certificate.raw)
+  const notAfter = Math.min(
+    order.now + order.lifetimeMs,
+    voucher ? Date.parse(voucher.certificate.validTo) : Number.POSITIVE_INFINITY,
+  )
   const { digitalSignature, keyCertSign, cRLSign } = x509.KeyUsageFlags
   const made = await x509.X509CertificateGenerator.create({
     serialNumber: randomSerial(),
     subject: name,
-    issuer: name,
+    issuer: issuer?.subjectName ?? name,
     notBefore: new Date(order.now - backdateMs),
-    notAfter: new Date(order.now + order.lifetimeMs),
+    notAfter: new Date(notAfter),
     publicKey,
     signingKey: signing.key,
     signingAlgorithm: signing.algorithm,
@@ -126,6 +135,7 @@ export async function issueAuthorityCertificate(order: {
       new x509.BasicConstraintsExtension(true, undefined, true),
       new x509.KeyUsagesExtension(digitalSignature | keyCertSign | cRLSign, true),
       await x509.SubjectKeyIdentifierExtension.create(await x509.PublicKey.create(publicKey)),
+      ...(issuer ? [await x509.AuthorityKeyIdentifierExtension.create(issuer)] : []),
     ],
   })
   return toIssued(made.rawData)

@@ -1,7 +1,9 @@
 import type { KeyObject } from 'node:crypto'
 import { join } from 'node:path'
 import type { Clock, Logger } from '../core/index.ts'
-import { openAuthority } from './authority-files.ts'
+import { type AuthorityFiles, openAuthority } from './authority-files.ts'
+import { caRotationFiles } from './ca-rotation-files.ts'
+import { FollowedAuthority } from './followed-authority.ts'
 import {
   type CertificateAuthority,
   type CertificateSubject,
@@ -25,12 +27,16 @@ const defaultLifetimes: PkiLifetimes = { caMs: 3650 * dayMs, certificateMs: 365 
 /** The keys and certificates of one cluster, under kubeadm's file names. */
 export interface Pki {
   readonly directory: string
-  /** Signs serving and client certificates. */
+  /** Signs serving and client certificates; another one after it was replaced, so ask each time. */
   readonly clusterCa: CertificateAuthority
   /** Signs what may speak for users by request headers. */
   readonly frontProxyCa: CertificateAuthority
   readonly serving: { readonly certFile: string; readonly keyFile: string }
   readonly serviceAccount: ServiceAccountKey
+  /** Takes over what becomes of the cluster CA's files until `signal` aborts. */
+  followClusterCa(signal: AbortSignal): Promise<void>
+  /** Calls back after the cluster CA has changed: whom to trust, or what signs. */
+  onNewClusterCa(listener: () => void): void
   /** Issues the serving certificate if it is absent, near its end or lacks a name; true when it did. */
   ensureServing(sans: readonly string[]): Promise<boolean>
   /** A new client certificate with its key; nothing is written. */
@@ -53,18 +59,17 @@ export async function openPki(directory: string, options: PkiOptions): Promise<P
   const at = (name: string) => join(directory, name)
   const serving = { certFile: at('apiserver.crt'), keyFile: at('apiserver.key') }
   await makePrivateDirectory(directory)
+  const clusterFiles: AuthorityFiles = {
+    name: 'cluster CA',
+    certFile: at('ca.crt'),
+    keyFile: at('ca.key'),
+    crossFile: at(caRotationFiles.cross),
+    commonName: 'kubernetes',
+    signedFiles: [serving.certFile],
+    lifetimeMs: lifetimes.caMs,
+  }
   const [clusterCa, frontProxyCa, serviceAccount] = await Promise.all([
-    openAuthority(
-      {
-        name: 'cluster CA',
-        certFile: at('ca.crt'),
-        keyFile: at('ca.key'),
-        commonName: 'kubernetes',
-        signedFiles: [serving.certFile],
-        lifetimeMs: lifetimes.caMs,
-      },
-      clock.now(),
-    ),
+    openAuthority(clusterFiles, clock.now()),
     openAuthority(
       {
         name: 'front proxy CA',
@@ -78,19 +83,27 @@ export async function openPki(directory: string, options: PkiOptions): Promise<P
     ),
     openServiceAccountKey(at('sa.key'), at('sa.pub')),
   ])
-  const order = { ca: clusterCa, caFile: at('ca.crt'), lifetimeMs: lifetimes.certificateMs }
-  const commonName = 'kube-apiserver'
+  const followed = new FollowedAuthority(clusterFiles, clusterCa, { clock, log })
+  const order = { ...serving, caFile: at('ca.crt'), commonName: 'kube-apiserver' }
   return {
     directory,
-    clusterCa,
+    get clusterCa() {
+      return followed.current
+    },
     frontProxyCa,
     serving,
     serviceAccount,
+    followClusterCa: (signal) => followed.follow(signal),
+    onNewClusterCa: (listener) => followed.onNew(listener),
     ensureServing: (sans) =>
-      ensureServing({ ...order, ...serving, commonName, sans }, clock.now(), log),
+      ensureServing(
+        { ...order, ca: followed.current, lifetimeMs: lifetimes.certificateMs, sans },
+        clock.now(),
+        log,
+      ),
     issueClient: (subject, lifetimeMs = lifetimes.certificateMs) =>
       issueKeyAndCertificate({
-        ca: clusterCa,
+        ca: followed.current,
         subject,
         usages: ['client auth'],
         now: clock.now(),

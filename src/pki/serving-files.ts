@@ -3,6 +3,7 @@ import { isIP, isIPv6 } from 'node:net'
 import { CommandFailed, type Logger } from '../core/index.ts'
 import { type CertificateAuthority, issueCertificate } from './issue-certificate.ts'
 import { generateEcKey, privateKeyPem, publicKeyOf } from './keys.ts'
+import { parseCertificates } from './pem.ts'
 import {
   type CertificateFile,
   readCertificateFile,
@@ -51,7 +52,7 @@ export async function ensureServing(
     readKeyFile(files.keyFile),
   ])
   if (found) checkServing(files, found, key)
-  const reason = found ? reasonToReissue(files, found.first, now) : 'there was none'
+  const reason = found ? reasonToReissue(files, found, now) : 'there was none'
   if (reason === undefined) return false
   if (found && !files.ca.key && Date.parse(found.first.validTo) > now) {
     log.warn(
@@ -96,7 +97,7 @@ async function reissue(
     lifetimeMs: files.lifetimeMs,
   })
   if (!existing) await writeKeyFile(files.keyFile, privateKeyPem(key).reveal())
-  await writePublicFile(files.certFile, made.certPem)
+  await writePublicFile(files.certFile, made.certPem + (files.ca.chainPem ?? ''))
 }
 
 function checkServing(files: ServingFiles, found: CertificateFile, key: KeyObject | undefined) {
@@ -115,8 +116,8 @@ function checkServing(files: ServingFiles, found: CertificateFile, key: KeyObjec
       { hint },
     )
   }
-  const issuer = files.ca.certificate
-  if (!found.first.checkIssued(issuer) || !found.first.verify(issuer.publicKey)) {
+  const trusted = parseCertificates(files.ca.bundlePem)
+  if (!trusted.some((issuer) => isIssuedBy(found.first, issuer))) {
     throw new CommandFailed(
       'PKI_MISMATCH',
       `${files.certFile} was not signed by the CA in ${files.caFile}`,
@@ -125,11 +126,17 @@ function checkServing(files: ServingFiles, found: CertificateFile, key: KeyObjec
   }
 }
 
+const isIssuedBy = (certificate: X509Certificate, issuer: X509Certificate): boolean =>
+  certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey)
+
 function reasonToReissue(
   files: ServingFiles,
-  certificate: X509Certificate,
+  { first: certificate, all }: CertificateFile,
   now: number,
 ): string | undefined {
+  const { ca } = files
+  if (!isIssuedBy(certificate, ca.certificate)) return 'its CA has been replaced'
+  if (all.slice(1).join('') !== (ca.chainPem ?? '')) return 'what vouches for its CA has changed'
   const missing = missingSans(certificate, files.sans)
   if (missing.length > 0) return `it did not name ${missing.join(', ')}`
   if (Date.parse(certificate.validFrom) > now) return 'it was not valid yet'
