@@ -1,4 +1,7 @@
+export { readCertificateFields } from '../certificate-fields.ts'
 export * from '../certificate-refused.ts'
-export { parseCertificates } from '../pem.ts'
+export { generateEcKey, privateKeyPem, publicKeyOf } from '../keys.ts'
+export { PemInvalid, parseCertificates } from '../pem.ts'
+export { spkiPin } from '../spki-pin.ts'
 export * from '../verify-server-certificate.ts'
 export { watchFiles } from '../watch-files.ts'

@@ -1,0 +1,214 @@
+import type { Cluster } from '../../kubeconfig/index.ts'
+import { askByToken, type TokenQuestion } from './ask-by-token.ts'
+import { DiscoveryFailed } from './discovery-failed.ts'
+import {
+  type CheckedOrder,
+  checkDiscoveryOrder,
+  completeParts,
+  type DiscoveryOrder,
+  type DiscoveryParts,
+} from './discovery-order.ts'
+import { type GetLimits, getFromAnyone, getVerified } from './https-get.ts'
+import { type LocationDocument, readLocationDocument } from './location-document.ts'
+import { checkPins, pinsOf } from './pins.ts'
+import { probeAddresses } from './probe-addresses.ts'
+import type { Proof } from './progress.ts'
+import {
+  documentFromFile,
+  documentFromStream,
+  documentFromUrl,
+  type FoundDocument,
+} from './read-document.ts'
+import { untilItWorks } from './retry.ts'
+
+/** A cluster that was found and may be trusted. */
+export interface Discovery {
+  /** How to reach it and whom to believe, as a kubeconfig has it; without a CA the system's roots are meant. */
+  readonly cluster: Cluster
+  /** The address that it announces, which may not be the one that was asked. */
+  readonly advertised: string
+  /** The address that was asked; absent if a document was given. */
+  readonly asked?: string
+  /** What speaks for it. */
+  readonly proofs: readonly Proof[]
+  /** The pin of each of its roots. */
+  readonly pins: readonly string[]
+  readonly warnings: readonly string[]
+}
+
+/** No single request may take longer. */
+const requestTimeoutMs = 10_000
+
+/** Finds a cluster and makes sure that it is the right one; throws DiscoveryFailed. Nothing secret is sent. */
+export async function discoverCluster(
+  order: DiscoveryOrder,
+  parts: DiscoveryParts = {},
+): Promise<Discovery> {
+  const run = new DiscoveryRun(checkDiscoveryOrder(order), completeParts(parts))
+  return run.find()
+}
+
+class DiscoveryRun {
+  readonly #order: CheckedOrder
+  readonly #parts: Required<DiscoveryParts>
+
+  constructor(order: CheckedOrder, parts: Required<DiscoveryParts>) {
+    this.#order = order
+    this.#parts = parts
+  }
+
+  async find(): Promise<Discovery> {
+    const { method } = this.#order
+    if (method.by === 'token') {
+      const question = { ...method, clock: this.#parts.clock }
+      return this.#patiently((limits) => this.#byToken(method.addresses, { ...question, limits }))
+    }
+    // What cannot be read twice is read before the first attempt.
+    const given = method.by === 'url' ? undefined : await this.#read(method)
+    return this.#patiently(async (limits) =>
+      this.#byDocument(given ?? (await this.#read(method, limits)), limits),
+    )
+  }
+
+  #patiently<T>(attempt: (limits: GetLimits) => Promise<T>): Promise<T> {
+    const { clock, signal, pause, onProgress } = this.#parts
+    return untilItWorks(
+      (leftMs) => attempt({ timeoutMs: Math.max(Math.min(requestTimeoutMs, leftMs), 1), signal }),
+      {
+        timeoutMs: this.#order.timeoutMs,
+        clock,
+        signal,
+        pause,
+        onWait: (failure, waitMs) => onProgress({ step: 'waiting', failure, waitMs }),
+      },
+    )
+  }
+
+  /** One address after the other; a failure that will not pass ends it at once. */
+  async #byToken(
+    addresses: readonly string[],
+    question: Omit<TokenQuestion, 'address'>,
+  ): Promise<Discovery> {
+    const failures: DiscoveryFailed[] = []
+    for (const address of addresses) {
+      try {
+        return await this.#atAddress({ ...question, address })
+      } catch (error) {
+        if (!(error instanceof DiscoveryFailed) || !error.mayPass) throw error
+        failures.push(error)
+      }
+    }
+    throw allOf(failures)
+  }
+
+  async #atAddress(question: TokenQuestion): Promise<Discovery> {
+    const { address, limits } = question
+    this.#parts.onProgress({ step: 'asking', address })
+    const { kubeconfig, proof } = await askByToken(question, getFromAnyone)
+    this.#prove(proof)
+    const document = await readLocationDocument(kubeconfig, { where: `cluster-info of ${address}` })
+    const proofs: Proof[] = [proof, ...this.#checkPins(document), 'second-fetch']
+    const roots = await this.#rootsFor(document)
+    const { tlsServerName: serverName } = document.cluster
+    const again = await askByToken(
+      { ...question, how: proof === 'signed-answer' ? 'signed' : 'anonymous' },
+      (order) => getVerified(order, { roots, ...(serverName !== undefined && { serverName }) }),
+    )
+    if (again.kubeconfig !== kubeconfig) throw differs(address)
+    this.#prove('second-fetch')
+    return this.#finish({ document, proofs, roots, limits, asked: address })
+  }
+
+  async #byDocument(found: FoundDocument, limits: GetLimits): Promise<Discovery> {
+    const document = await readLocationDocument(found.text, found.origin)
+    const proof = this.#order.method.by === 'url' ? 'system-roots' : 'out-of-band'
+    this.#prove(proof)
+    const proofs: Proof[] = [proof, ...this.#checkPins(document)]
+    return this.#finish({ document, proofs, roots: await this.#rootsFor(document), limits })
+  }
+
+  async #read(
+    method: Exclude<CheckedOrder['method'], { readonly by: 'token' }>,
+    limits?: GetLimits,
+  ): Promise<FoundDocument> {
+    const { onProgress, systemRoots, signal } = this.#parts
+    if (method.by === 'file') {
+      onProgress({ step: 'reading', where: method.path })
+      return documentFromFile(method.path)
+    }
+    if (method.by === 'stream') {
+      onProgress({ step: 'reading', where: method.name })
+      return documentFromStream(method.stream, method.name)
+    }
+    onProgress({ step: 'reading', where: method.url })
+    const bounds = limits ?? { timeoutMs: requestTimeoutMs, signal }
+    return documentFromUrl(method.url, await systemRoots(), bounds)
+  }
+
+  #checkPins({ roots }: LocationDocument): Proof[] {
+    const { pins } = this.#order
+    checkPins(pinsOf(roots), pins)
+    if (pins.length === 0) return []
+    this.#prove('pins')
+    return ['pins']
+  }
+
+  #prove(proof: Proof): void {
+    this.#parts.onProgress({ step: 'proven', proof })
+  }
+
+  /** PEM of whom to trust: the document's own roots, or the system's where it has none. */
+  async #rootsFor({ cluster }: LocationDocument): Promise<string> {
+    return cluster.certificateAuthorityData ?? (await this.#parts.systemRoots()).join('\n')
+  }
+
+  async #finish(found: {
+    readonly document: LocationDocument
+    readonly proofs: readonly Proof[]
+    readonly roots: string
+    readonly limits: GetLimits
+    readonly asked?: string
+  }): Promise<Discovery> {
+    const { document, roots, limits, asked } = found
+    const advertised = document.cluster.server
+    const keeps = this.#order.keepAddress && asked !== undefined
+    const cluster = keeps ? { ...document.cluster, server: asked } : document.cluster
+    const troubles = await probeAddresses({
+      cluster: { ...cluster, certificateAuthorityData: roots },
+      limits,
+      onProbe: (address) => this.#parts.onProgress({ step: 'probing', address }),
+      ...(asked !== undefined && { proven: asked }),
+    })
+    const warnings = [...document.warnings, ...troubles]
+    for (const message of warnings) this.#parts.onProgress({ step: 'warning', message })
+    return {
+      cluster,
+      advertised,
+      proofs: found.proofs,
+      pins: pinsOf(document.roots),
+      warnings,
+      ...(asked !== undefined && { asked }),
+    }
+  }
+}
+
+function allOf(failures: readonly DiscoveryFailed[]): DiscoveryFailed {
+  const [first, ...others] = failures
+  if (!first) throw new RangeError('there was no address to ask')
+  if (others.length === 0) return first
+  return new DiscoveryFailed(first.reason, failures.map(({ message }) => message).join('; '), {
+    hint: first.hint ?? '',
+    mayPass: true,
+    retryAfterMs: Math.min(...failures.map(({ retryAfterMs }) => retryAfterMs)),
+    cause: first,
+  })
+}
+
+const differs = (address: string): DiscoveryFailed =>
+  new DiscoveryFailed(
+    'second-fetch-differs',
+    `${new URL(address).host} said one thing before it proved who it is and another thing after`,
+    {
+      hint: 'if the cluster was changed this very moment, run it again; otherwise somebody is in between',
+    },
+  )

@@ -1,0 +1,112 @@
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { Agent, request } from 'node:https'
+import type { ConnectionOptions } from 'node:tls'
+
+/** A whole answer, byte for byte. */
+export interface RawAnswer {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  /** Every value of a header, which `headers` would join or drop. */
+  values(name: string): string[]
+  readonly body: Buffer
+}
+
+/** What every request is limited by. */
+export interface GetLimits {
+  readonly timeoutMs: number
+  readonly signal: AbortSignal
+}
+
+/** One GET. */
+export interface GetOrder extends GetLimits {
+  readonly url: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** Whom to believe: these roots alone, or those that Node.js knows. */
+export interface Trust {
+  readonly roots?: string | readonly string[]
+  /** The name that the certificate must have, if it is not the one in the URL. */
+  readonly serverName?: string
+}
+
+/** More than any document needs. */
+export const largestAnswer = 1024 * 1024
+
+/** No whole answer came in time. */
+export class AnswerLate extends Error {}
+
+/** An answer has more bytes than any document needs. */
+export class AnswerTooLarge extends Error {}
+
+/** Asks a server that proves who it is. */
+export function getVerified(order: GetOrder, { roots, serverName }: Trust): Promise<RawAnswer> {
+  return get(order, {
+    rejectUnauthorized: true,
+    ...(roots !== undefined && { ca: typeof roots === 'string' ? roots : [...roots] }),
+    ...(serverName !== undefined && { servername: serverName }),
+  })
+}
+
+/**
+ * Asks whoever answers, and believes nothing of it. The only place where a certificate is not verified:
+ * one request on a connection of its own, which is closed with the answer.
+ */
+export function getFromAnyone(order: GetOrder): Promise<RawAnswer> {
+  return get(order, { rejectUnauthorized: false })
+}
+
+async function get(order: GetOrder, tls: ConnectionOptions): Promise<RawAnswer> {
+  const late = AbortSignal.timeout(order.timeoutMs)
+  const agent = new Agent({ keepAlive: false, maxCachedSessions: 0, ...tls })
+  try {
+    const response = await head(order, agent, AbortSignal.any([order.signal, late]))
+    return {
+      status: response.statusCode ?? 0,
+      headers: response.headers,
+      values: (name) => valuesIn(response.rawHeaders, name),
+      body: await bodyOf(response),
+    }
+  } catch (error) {
+    if (late.aborted && !order.signal.aborted) throw new AnswerLate('late', { cause: error })
+    throw error
+  } finally {
+    agent.destroy()
+  }
+}
+
+function head(order: GetOrder, agent: Agent, signal: AbortSignal): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const sent = request(order.url, {
+      agent,
+      signal,
+      headers: {
+        accept: 'application/json',
+        'accept-encoding': 'identity',
+        connection: 'close',
+        'user-agent': 'sallyport',
+        ...order.headers,
+      },
+    })
+    sent.once('response', resolve).once('error', reject)
+    sent.end()
+  })
+}
+
+async function bodyOf(response: IncomingMessage): Promise<Buffer> {
+  const parts: Buffer[] = []
+  let length = 0
+  for await (const part of response) {
+    if (!Buffer.isBuffer(part)) throw new TypeError('a body is read as bytes')
+    length += part.length
+    if (length > largestAnswer) throw new AnswerTooLarge('too large')
+    parts.push(part)
+  }
+  return Buffer.concat(parts)
+}
+
+function valuesIn(rawHeaders: readonly string[], name: string): string[] {
+  return rawHeaders.filter(
+    (_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === name,
+  )
+}

@@ -1,0 +1,51 @@
+import type { Clock } from '../../core/index.ts'
+import { DiscoveryFailed, ReasonedFailure } from './discovery-failed.ts'
+
+/** How long to go on, and what is told meanwhile. */
+export interface Patience {
+  /** From the first attempt on; 0 is one attempt. */
+  readonly timeoutMs: number
+  readonly clock: Clock
+  readonly signal: AbortSignal
+  readonly pause: (ms: number, signal: AbortSignal) => Promise<void>
+  readonly onWait: (failure: ReasonedFailure<string>, waitMs: number) => void
+}
+
+const firstPauseMs = 1_000
+const longestPauseMs = 5_000
+
+/** Repeats an attempt while its failure may pass; `leftMs` is what remains for it. Others end it at once. */
+export async function untilItWorks<T>(
+  attempt: (leftMs: number) => Promise<T>,
+  patience: Patience,
+): Promise<T> {
+  const { timeoutMs, clock, signal } = patience
+  const began = clock.monotonic()
+  for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
+    const leftMs = Math.max(timeoutMs - (clock.monotonic() - began), 0)
+    try {
+      return await attempt(timeoutMs === 0 ? Number.POSITIVE_INFINITY : leftMs)
+    } catch (error) {
+      if (!(error instanceof ReasonedFailure) || !error.mayPass || timeoutMs === 0) throw error
+      // Up to half is left to chance, so that machines which start together do not ask together.
+      const waitMs = Math.max(pauseMs * (1 - Math.random() / 2), error.retryAfterMs)
+      if (clock.monotonic() - began + waitMs >= timeoutMs) throw expired(error, timeoutMs)
+      patience.onWait(error, waitMs)
+      await patience.pause(waitMs, signal)
+      if (signal.aborted) throw ended(error)
+    }
+  }
+}
+
+const expired = (last: ReasonedFailure<string>, timeoutMs: number): DiscoveryFailed =>
+  new DiscoveryFailed(
+    'deadline-exceeded',
+    `gave up after ${Math.round(timeoutMs / 1000)} s; the last that went wrong: ${last.message}`,
+    { hint: last.hint ?? '', cause: last },
+  )
+
+const ended = (last: ReasonedFailure<string>): DiscoveryFailed =>
+  new DiscoveryFailed('aborted', `ended while waiting: ${last.message}`, {
+    hint: last.hint ?? '',
+    cause: last,
+  })

@@ -1,0 +1,52 @@
+import { ConnectionFailed } from '../../client/index.ts'
+import { ApiError } from '../../core/index.ts'
+import { JoinFailed } from './join-failed.ts'
+
+const passing = new Set([
+  'TooManyRequests',
+  'InternalError',
+  'ServerTimeout',
+  'ServiceUnavailable',
+  'Timeout',
+])
+
+/** What a refusal or a lost connection means to somebody who asks for a certificate; `what` was asked for. */
+export function joinFailure(error: unknown, what: string, signal: AbortSignal): unknown {
+  if (error instanceof JoinFailed) return error
+  if (signal.aborted)
+    return new JoinFailed('aborted', 'joining was told to end', {
+      hint: 'run the same again: it goes on where it was',
+      cause: error,
+    })
+  if (error instanceof ConnectionFailed)
+    return new JoinFailed('cluster-unreachable', error.message, {
+      hint: 'the cluster was found and trusted, but it does not answer now',
+      mayPass: true,
+      cause: error,
+    })
+  return error instanceof ApiError ? refusal(error, what) : error
+}
+
+function refusal(error: ApiError, what: string): JoinFailed {
+  if (error.reason === 'Unauthorized')
+    return new JoinFailed(
+      'token-refused',
+      `the cluster does not accept the token as a credential (401), so it cannot be used for ${what}`,
+      {
+        hint: 'it has expired, or it may only sign: it needs the usage authentication',
+        cause: error,
+      },
+    )
+  if (error.reason === 'Forbidden')
+    return new JoinFailed('request-forbidden', `the cluster refuses ${what}: ${error.message}`, {
+      hint: 'the token must be in a group that may ask for certificates, for example system:bootstrappers:kubeadm:default-node-token',
+      cause: error,
+    })
+  const mayPass = passing.has(error.reason)
+  return new JoinFailed('request-refused', `the cluster refuses ${what}: ${error.message}`, {
+    hint: mayPass ? 'it may pass' : 'the message says what the cluster wants',
+    mayPass,
+    retryAfterMs: (error.details?.retryAfterSeconds ?? 0) * 1000,
+    cause: error,
+  })
+}
