@@ -18,3 +18,4 @@ export {
 export { defaultWatchLimits, type WatchLimits } from './serving/open-watch.ts'
 export { ResourceApi, type ResourceApiParts, type ResourceHandler } from './serving/resource-api.ts'
 export { tokenRequestHandler, tokenSubresource } from './serving/token-request.ts'
+export { endpointIpProblems } from './validation/ip.ts'

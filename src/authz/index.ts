@@ -10,7 +10,7 @@ export { type ReconcileOptions, reconcileDefaultPolicy } from './default-policy/
 export { denial, describeDenial } from './denial.ts'
 export { type EscalationOptions, escalationAdmission } from './escalation.ts'
 export { nodeAdmission } from './node-admission.ts'
-export { nodeAuthorizer } from './node-authorizer.ts'
+export { nodeAuthorizer, selectsNode } from './node-authorizer.ts'
 export { nodeNameOf } from './node-identity.ts'
 export { RbacAuthorizer } from './rbac-authorizer.ts'
 export { rbacKinds } from './rbac-kinds.ts'

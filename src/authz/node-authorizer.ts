@@ -139,7 +139,7 @@ async function runsAccount(
 }
 
 /** True when the request's field selector asks for nothing but pods of the node. */
-function selectsNode(resource: ResourceAttributes, node: string): boolean {
+export function selectsNode(resource: ResourceAttributes, node: string): boolean {
   const selector = resource.fieldSelector
   // An escaped comma could make one term look like two.
   if (typeof selector !== 'string' || selector.includes('\\')) return false

@@ -19,6 +19,13 @@ export const wellKnownKinds = {
     resource: 'endpointslices',
     namespaced: true,
   },
+  lease: {
+    group: 'coordination.k8s.io',
+    version: 'v1',
+    kind: 'Lease',
+    resource: 'leases',
+    namespaced: true,
+  },
   namespace: coreKind('Namespace', 'namespaces', false),
   node: coreKind('Node', 'nodes', false),
   pod: coreKind('Pod', 'pods'),

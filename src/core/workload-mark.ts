@@ -11,6 +11,8 @@ export const workloadMark = 'sallyport.dev/workload'
 export const machineIdentity = {
   userPrefix: 'system:sallyport:machine:',
   group: 'system:sallyport:machines',
+  /** Of those on the server's own machine: what they say of loopback is true there too. */
+  loopbackGroup: 'system:sallyport:loopback-machines',
 } as const
 
 /**

@@ -41,9 +41,14 @@ export const serverUser: UserInfo = {
   groups: [wellKnown.masters, wellKnown.authenticated],
 }
 
-/** Only the API itself may be found on this very machine. */
-const isOfApiService = ({ metadata }: KubeObject): boolean =>
-  metadata.namespace === 'default' && metadata.name === 'kubernetes'
+/** What makes Endpoints and slices from Pods, and takes loopback from those of `workload run` only. */
+const endpointMakers = ['endpoint-controller', 'endpointslice-controller.k8s.io']
+
+/** Only the API itself and workloads of this machine may be found on it. */
+const mayLoopback = ({ metadata: { namespace, name, labels = {} } }: KubeObject): boolean =>
+  (namespace === 'default' && name === 'kubernetes') ||
+  endpointMakers.includes(labels['endpoints.kubernetes.io/managed-by'] ?? '') ||
+  endpointMakers.includes(labels['endpointslice.kubernetes.io/managed-by'] ?? '')
 
 /** The cluster view on our own registry. */
 export class LocalClusterView implements ClusterView {
@@ -114,7 +119,7 @@ export class LocalClusterView implements ClusterView {
     signal: AbortSignal,
   ): Promise<KubeObject> {
     const definition = this.#definitionOf(object)
-    const allowances = { loopbackEndpoints: isOfApiService(object) }
+    const allowances = { loopbackEndpoints: mayLoopback(object) }
     const writing = { user: serverUser, dryRun: false, allowances, signal }
     if (op === 'create') {
       const created = await createObject(

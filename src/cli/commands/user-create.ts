@@ -1,10 +1,14 @@
 import {
+  type Clock,
+  type ClusterView,
   CommandFailed,
   type OptionTable,
+  type OptionValues,
   systemClock,
   WrongUsage,
   wellKnown,
 } from '../../core/index.ts'
+import type { Pki } from '../../pki/index.ts'
 import { defineCommand } from '../command.ts'
 import { dataDirectory } from '../data-directory.ts'
 import { dataDirectoryOption, outputOption } from '../shared-options.ts'
@@ -19,6 +23,20 @@ const options = {
     describe: 'group that the user is in; rights are given to users and groups by RBAC',
     group: 'User',
     placeholder: 'GROUP',
+  },
+  machine: {
+    type: 'boolean',
+    default: false,
+    describe: 'NAME is a machine on which `sallyport workload run` runs processes as Pods',
+    group: 'Machine',
+  },
+  namespace: {
+    type: 'string',
+    repeatable: true,
+    describe: 'namespace in which the machine may run them',
+    group: 'Machine',
+    placeholder: 'NS',
+    defaultText: 'default',
   },
   lifetime: {
     type: 'duration',
@@ -45,6 +63,8 @@ const options = {
   ...outputOption,
 } as const satisfies OptionTable
 
+type Values = OptionValues<typeof options>
+
 function requireName(name: string): void {
   if (name.trim() !== name || name === '' || /[\0-\x1f\x7f]/.test(name))
     throw new WrongUsage(`${JSON.stringify(name)} cannot be a user name`)
@@ -64,12 +84,15 @@ export const userCreateCommand = defineCommand({
       line: 'kubectl create clusterrolebinding devs --clusterrole=edit --group=developers',
       does: 'gives the group rights; without any a user can do next to nothing',
     },
+    {
+      line: 'sallyport user create laptop --machine --namespace shop',
+      does: 'writes laptop.kubeconfig, with which `workload run` runs processes as Pods of shop',
+    },
   ],
   run: async ({ options: values, args: [name = ''] }, io) => {
-    requireName(name)
+    requireOptions(name, values)
     const { openClusterAccess } = await import('../cluster-access.ts')
     const { openPki } = await import('../../pki/index.ts')
-    const { createUser } = await import('../../server/users/index.ts')
     const { renderKubeconfig, writeKubeconfig } = await import('../../kubeconfig/index.ts')
     const directory = dataDirectory(values.dataDir, io)
     const { view, server } = await openClusterAccess(directory)
@@ -83,13 +106,13 @@ export const userCreateCommand = defineCommand({
     const pki = await openPki(directory.pki, { clock, log })
     if (values.group.includes(wellKnown.masters))
       io.stderr(`warning: ${name} will be in ${wellKnown.masters}: no RBAC rule can limit them\n`)
-    const user = {
+    const parts = { view, pki, clock }
+    const { record, kubeconfig } = await create(
       name,
-      groups: values.group,
-      lifetimeMs: values.lifetime,
-      server: values.server ?? server,
-    }
-    const { record, kubeconfig } = await createUser(user, { view, pki, clock }, io.drain)
+      { ...values, server: values.server ?? server },
+      parts,
+      io.drain,
+    )
     const file = values.out ?? `${name.replaceAll(/[^\w.@-]/g, '_')}.kubeconfig`
     if (file === '-') {
       io.stdout(await renderKubeconfig(kubeconfig))
@@ -104,7 +127,41 @@ export const userCreateCommand = defineCommand({
     io.stdout(
       values.output === 'json'
         ? `${JSON.stringify({ ...record, kubeconfig: file })}\n`
-        : `${file} makes you ${name}${values.group.length > 0 ? ` of ${values.group.join(', ')}` : ''} until ${record.expires} (serial ${record.serial})\n`,
+        : `${file} makes you ${resultOf(name, values)} until ${record.expires} (serial ${record.serial})\n`,
     )
   },
 })
+
+function requireOptions(name: string, { machine, namespace, group, server }: Values): void {
+  requireName(name)
+  if (server !== undefined && !URL.canParse(server))
+    throw new WrongUsage(`--server must be a URL, not ${JSON.stringify(server)}`)
+  if (!machine && namespace.length > 0)
+    throw new WrongUsage('--namespace goes with --machine; people get rights by RBAC')
+  if (machine && group.length > 0)
+    throw new WrongUsage('--group does not go with --machine: machines are in groups of their own')
+}
+
+/** Makes a person, or a machine. */
+async function create(
+  name: string,
+  values: Omit<Values, 'server'> & { readonly server: string },
+  parts: { readonly view: ClusterView; readonly pki: Pki; readonly clock: Clock },
+  signal: AbortSignal,
+) {
+  const { createMachine, createUser, problemOfMachineName } = await import(
+    '../../server/users/index.ts'
+  )
+  const { group: groups, lifetime: lifetimeMs, server } = values
+  if (!values.machine) return createUser({ name, groups, lifetimeMs, server }, parts, signal)
+  const problem = problemOfMachineName(name)
+  if (problem !== undefined) throw new WrongUsage(problem)
+  const [first = 'default', ...more] = values.namespace
+  return createMachine({ name, namespaces: [first, ...more], lifetimeMs, server }, parts, signal)
+}
+
+function resultOf(name: string, { machine, namespace, group }: Values): string {
+  if (machine)
+    return `machine ${name}, which runs workloads in ${namespace.join(', ') || 'default'},`
+  return `${name}${group.length > 0 ? ` of ${group.join(', ')}` : ''}`
+}

@@ -4,6 +4,8 @@ import {
   forbidden,
   isRecord,
   type KubeObject,
+  machineNameOf,
+  machineOf,
   notFound,
   type UserInfo,
   wellKnownKinds,
@@ -17,19 +19,23 @@ export interface TokenAsk {
   readonly bound: BoundObjectRef | undefined
 }
 
-/** A node gets no token but one that is bound to a Pod of its own, whatever rights it was given besides. */
+/**
+ * A node, or a machine that runs workloads, gets no token but one that is bound to a Pod of its own,
+ * whatever rights it was given besides.
+ */
 export async function requireOfNode(
   view: ClusterView,
   { asker, account, bound }: TokenAsk,
   signal: AbortSignal,
 ): Promise<void> {
-  const node = nodeNameOf(asker)
+  const machine = machineNameOf(asker)
+  const node = nodeNameOf(asker) ?? machine
   if (node === undefined) return
+  const who = machine === undefined ? 'node' : 'machine'
   const refuse = (why: string) =>
     forbidden(wellKnownKinds.serviceAccount, account.metadata.name, why)
-  if (!bound || bound.kind !== 'Pod' || bound.apiVersion !== 'v1' || bound.name === '')
-    throw refuse('node requested token not bound to a pod')
-  if (bound.uid === '') throw refuse('node requested token with a pod binding without a uid')
+  if (!bound || !isPod(bound)) throw refuse(`${who} requested token not bound to a pod`)
+  if (bound.uid === '') throw refuse(`${who} requested token with a pod binding without a uid`)
   const { namespace = '' } = account.metadata
   const pod = await view.get(wellKnownKinds.pod, { namespace, name: bound.name }, signal)
   if (!pod) throw notFound(wellKnownKinds.pod, bound.name)
@@ -37,7 +43,17 @@ export async function requireOfNode(
     throw refuse(
       `the UID in the bound object reference (${bound.uid}) does not match the UID in record. The object might have been deleted and then recreated`,
     )
-  const spec = pod['spec']
-  if (!isRecord(spec) || spec['nodeName'] !== node)
-    throw refuse('node requested token bound to a pod scheduled on a different node')
+  if (!isOn(pod, node))
+    throw refuse(`${who} requested token bound to a pod scheduled on a different node`)
+  if (!isRegisteredBy(pod, machine))
+    throw refuse('machine requested token bound to a pod that it did not register')
 }
+
+const isPod = ({ kind, apiVersion, name }: BoundObjectRef): boolean =>
+  kind === 'Pod' && apiVersion === 'v1' && name !== ''
+
+const isOn = ({ spec }: KubeObject, node: string): boolean =>
+  isRecord(spec) && spec['nodeName'] === node
+
+const isRegisteredBy = (pod: KubeObject, machine: string | undefined): boolean =>
+  machine === undefined || machineOf(pod) === machine

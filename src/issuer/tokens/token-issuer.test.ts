@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { isRecord, type UserInfo } from '../../core/index.ts'
+import { isRecord, machineIdentity, type UserInfo, workloadMark } from '../../core/index.ts'
 import { parseCompactJws } from '../../jose/index.ts'
 import { createTokenIssuer, type TokenIssuerParts } from './token-issuer.ts'
 import { type Claims, labKeys, labObjects, TokenLab } from './token-lab.suite.ts'
@@ -192,6 +192,35 @@ describe('a node gets tokens of Pods that it runs, and no others [ISS-K7]', () =
     ],
     ['a Pod of another node', nodeUser('other'), own, 'scheduled on a different node'],
   ])('%s', async (_name, asker, spec, why) => {
+    await expect(ask(new TokenLab(), { asker, spec })).rejects.toMatchObject({
+      reason: 'Forbidden',
+      message: expect.stringContaining(why),
+    })
+  })
+})
+
+describe('a machine gets tokens of Pods that it registered, and no others [ISS-W6]', () => {
+  const asker = {
+    username: `${machineIdentity.userPrefix}worker`,
+    groups: [machineIdentity.group],
+  }
+  const own = { boundObjectRef: { ...pod, uid: 'pod-1' } }
+
+  test('its own Pod', async () => {
+    const lab = new TokenLab()
+    const { metadata } = labObjects.pod
+    lab.view.put({
+      ...labObjects.pod,
+      metadata: { ...metadata, labels: { [workloadMark]: 'worker' } },
+    })
+    const { claims } = await ask(lab, { asker, spec: own })
+    expect(claims['sub']).toBe('system:serviceaccount:shop:bot')
+  })
+
+  test.each<[string, Claims, string]>([
+    ['no Pod', {}, 'machine requested token not bound to a pod'],
+    ['a Pod of somebody else on its node', own, 'bound to a pod that it did not register'],
+  ])('%s', async (_name, spec, why) => {
     await expect(ask(new TokenLab(), { asker, spec })).rejects.toMatchObject({
       reason: 'Forbidden',
       message: expect.stringContaining(why),

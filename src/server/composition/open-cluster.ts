@@ -18,6 +18,7 @@ import {
 import type { Admission, Authorizer, Clock, ClusterView, Logger } from '../../core/index.ts'
 import { parseCsr } from '../../pki/index.ts'
 import type { Store } from '../../storage/index.ts'
+import { machineAuthorizer } from '../../workload/server/index.ts'
 
 /** A cluster on our own registry: its objects, and who may do what with them. */
 export interface LocalCluster {
@@ -54,7 +55,7 @@ export function openCluster(parts: LocalClusterParts): LocalCluster {
     answerReview({ ...object, kind }, serverUser, reviews, signal),
   )
   const rbac = new RbacAuthorizer(view, log)
-  const authorizer = union([superusers, nodeAuthorizer(view), rbac])
+  const authorizer = union([superusers, nodeAuthorizer(view), machineAuthorizer(view), rbac])
   const reviews: ReviewSources = { authorizer, authenticateToken, issueToken, clock }
   admissions.push(
     nodeAdmission(subjectOfRequest),

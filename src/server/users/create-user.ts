@@ -11,6 +11,8 @@ export interface NewUser {
   readonly lifetimeMs: number
   /** The URL of the API in the kubeconfig. */
   readonly server: string
+  /** The namespace that the kubeconfig names; `default` unless given. */
+  readonly namespace?: string
 }
 
 /** Issues a client certificate, notes it in the cluster and puts it into a kubeconfig. */
@@ -40,6 +42,7 @@ export async function createUser(
     userName: user.name,
     clientCertPem: certPem,
     clientKeyPem: privateKeyPem(key),
+    ...(user.namespace !== undefined && { namespace: user.namespace }),
   })
   return { record, kubeconfig }
 }

@@ -1,2 +1,3 @@
+export { createMachine, problemOfMachineName } from './create-machine.ts'
 export { createUser } from './create-user.ts'
 export { listUserRecords, type UserRecord } from './user-records.ts'

@@ -22,6 +22,7 @@ const serviceNamed = (name: string, spec: object = {}): KubeObject => ({
 
 interface PodState {
   readonly ip: string
+  readonly labels?: Record<string, string>
   readonly ready?: boolean
   readonly phase?: string
 }
@@ -31,7 +32,7 @@ async function runPod(cluster: LocalCluster, name: string, state: PodState): Pro
   await cluster.create({
     apiVersion: 'v1',
     kind: 'Pod',
-    metadata: { name, namespace: 'team', labels: { app: 'web' } },
+    metadata: { name, namespace: 'team', labels: { app: 'web', ...state.labels } },
     spec: { nodeName: 'node-1', containers: [{ name: 'c', image: 'i', ports }] },
   })
   return setPod(cluster, name, state)
@@ -350,4 +351,33 @@ test('a Service that only names a host gets no endpoints', async () => {
   await cluster.untilObject(endpoints.kind, { namespace: 'team', name: 'next' })
   expect(await cluster.get(endpoints.kind, web)).toBeUndefined()
   expect(await cluster.list(endpointSlice.kind, slicesOf)).toEqual([])
+})
+
+describe('on loopback', () => {
+  const marked = { ip: '127.0.0.1', labels: { 'sallyport.dev/workload': 'node-1' } }
+
+  test('a workload of this machine is behind its Service, and nobody else is [ISS-W1]', async () => {
+    const cluster = await running()
+    await cluster.create(serviceNamed('web'))
+    await runPod(cluster, 'forged', { ip: '127.0.0.2' })
+    await runPod(cluster, 'workload', marked)
+    const [slice] = await untilSlices(cluster, '127.0.0.1')
+    expect(slice).toMatchObject({ endpoints: [{ addresses: ['127.0.0.1'] }] })
+    const found = await untilEndpoints(cluster, '127.0.0.1')
+    expect(JSON.stringify(found)).not.toContain('127.0.0.2')
+  })
+
+  test('a Service reaches no port that the workload does not declare [ISS-W6]', async () => {
+    const cluster = await running()
+    const ports = [
+      { name: 'ssh', port: 22, targetPort: 22 },
+      { name: 'web', port: 80, targetPort: 8080 },
+    ]
+    await cluster.create(serviceNamed('web', { ports }))
+    await runPod(cluster, 'workload', marked)
+    const [slice] = await untilSlices(cluster, '127.0.0.1')
+    expect(slice?.['ports']).toEqual([{ name: 'web', port: 8080, protocol: 'TCP' }])
+    const found = await untilEndpoints(cluster, '127.0.0.1')
+    expect(JSON.stringify(found)).not.toContain('22')
+  })
 })

@@ -1,4 +1,4 @@
-import type { KubeObject } from '../../../core/index.ts'
+import { declaredPorts, type KubeObject, machineOf } from '../../../core/index.ts'
 import { fieldsAt, numberAt, recordsAt, textAt } from '../../kinds/fields.ts'
 import { endpointIpProblems, formatIp, parseIp } from '../../validation/ip.ts'
 import type { ServicePort } from './service-info.ts'
@@ -25,6 +25,8 @@ export interface PodInfo {
   readonly hostname: string
   readonly subdomain: string
   readonly namedPorts: readonly NamedPort[]
+  /** On this very machine a Service reaches what the Pod declares and nothing else. */
+  readonly onlyPorts?: readonly number[]
 }
 
 type Fields = Readonly<Record<string, unknown>>
@@ -45,12 +47,12 @@ function namedPortsOf(spec: Fields): NamedPort[] {
 }
 
 /** Whoever writes a Pod's status must not have traffic sent to this machine by way of a Service. */
-function ipsOf(status: Fields): string[] {
+function ipsOf(status: Fields, isWorkload: boolean): string[] {
   const listed = recordsAt(status, 'podIPs').map((entry) => textAt(entry, 'ip'))
   const texts = new Set([...listed, textAt(status, 'podIP')])
   return [...texts].flatMap((text) => {
     const ip = parseIp(text)
-    return ip === undefined || endpointIpProblems(text, false).length > 0 ? [] : [formatIp(ip)]
+    return ip === undefined || endpointIpProblems(text, isWorkload).length > 0 ? [] : [formatIp(ip)]
   })
 }
 
@@ -60,16 +62,18 @@ const isReady = (status: Fields): boolean =>
   )
 
 /** Reads what a Pod contributes to the endpoints of Services. */
-export function podInfo({ metadata, ...object }: KubeObject): PodInfo {
+export function podInfo(pod: KubeObject): PodInfo {
+  const { metadata, ...object } = pod
   const spec = fieldsAt(object, 'spec')
   const status = fieldsAt(object, 'status')
   const phase = textAt(status, 'phase')
+  const isWorkload = machineOf(pod) !== undefined
   return {
     namespace: metadata.namespace ?? '',
     name: metadata.name,
     uid: metadata.uid ?? '',
     labels: metadata.labels ?? {},
-    ips: ipsOf(status),
+    ips: ipsOf(status, isWorkload),
     ready: isReady(status),
     terminating: metadata.deletionTimestamp !== undefined,
     finished: phase === 'Succeeded' || phase === 'Failed',
@@ -77,12 +81,14 @@ export function podInfo({ metadata, ...object }: KubeObject): PodInfo {
     hostname: textAt(spec, 'hostname'),
     subdomain: textAt(spec, 'subdomain'),
     namedPorts: namedPortsOf(spec),
+    ...(isWorkload && { onlyPorts: [...declaredPorts(pod)] }),
   }
 }
 
 /** Where a Pod serves a port of a Service; `undefined` when it has no such port. */
 export function portOnPod({ targetPort, protocol }: ServicePort, pod: PodInfo): number | undefined {
-  if (typeof targetPort === 'number') return targetPort
+  if (typeof targetPort === 'number')
+    return (pod.onlyPorts?.includes(targetPort) ?? true) ? targetPort : undefined
   return pod.namedPorts.find((port) => port.name === targetPort && port.protocol === protocol)?.port
 }
 

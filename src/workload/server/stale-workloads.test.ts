@@ -1,0 +1,96 @@
+import { expect, test } from 'vitest'
+import { type KubeObject, wellKnownKinds, workloadMark } from '../../core/index.ts'
+import { FakeClusterView } from '../../testing/fake-cluster-view.ts'
+import { createStaleWorkloads } from './stale-workloads.ts'
+
+const signal = new AbortController().signal
+const key = { namespace: 'n', name: 'x' }
+const pod: KubeObject = {
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { ...key, labels: { [workloadMark]: 'a' } },
+}
+const lease = (machine = 'a'): KubeObject => ({
+  apiVersion: 'coordination.k8s.io/v1',
+  kind: 'Lease',
+  metadata: { ...key, labels: { [workloadMark]: machine } },
+  spec: { leaseDurationSeconds: 20 },
+})
+
+class Lab {
+  now = 0
+  readonly view: FakeClusterView
+  readonly #controller
+
+  constructor(...objects: KubeObject[]) {
+    this.view = new FakeClusterView({ objects })
+    this.#controller = createStaleWorkloads(this.view, {
+      now: () => 0,
+      monotonic: () => this.now * 1_000,
+    })
+  }
+
+  /** Shows the controller everything as it is now. */
+  async look(): Promise<void> {
+    for (const watch of this.#controller.watches) {
+      const { items } = await this.view.list(watch.kind, watch.query, signal)
+      for (const item of items) watch.put(item)
+    }
+  }
+
+  /** What the controller does at this second. */
+  async at(second: number) {
+    this.now = second
+    await this.look()
+    return this.#controller.reconcile('n/x', signal)
+  }
+
+  async isThere(): Promise<boolean> {
+    return (await this.view.get(wellKnownKinds.pod, key, signal)) !== undefined
+  }
+}
+
+test('a Pod goes when its Lease is not renewed for as long as it says [ISS-W1]', async () => {
+  const lab = new Lab(pod, lease())
+  expect(await lab.at(0)).toEqual({ againAfterMs: 20_000 })
+  expect(await lab.at(19)).toEqual({ againAfterMs: 1_000 })
+  expect(await lab.isThere()).toBe(true)
+  await lab.at(20)
+  expect(await lab.isThere()).toBe(false)
+})
+
+test('a renewed Lease keeps it', async () => {
+  const lab = new Lab(pod, lease())
+  await lab.at(0)
+  const stored = await lab.view.get(wellKnownKinds.lease, key, signal)
+  await lab.view.write('update', { ...lease(), metadata: stored!.metadata }, {}, signal)
+  expect(await lab.at(19)).toEqual({ againAfterMs: 20_000 })
+})
+
+test.each([
+  ['without a Lease', undefined],
+  ['with a Lease of another machine', lease('b')],
+])('a Pod %s goes after a while', async (_what, other) => {
+  const lab = new Lab(pod, ...(other ? [other] : []))
+  expect(await lab.at(0)).toEqual({ againAfterMs: 40_000 })
+  await lab.at(40)
+  expect(await lab.isThere()).toBe(false)
+})
+
+test('who labels the Pod does not prolong its life', async () => {
+  const lab = new Lab(pod, lease())
+  await lab.at(0)
+  const stored = await lab.view.get(wellKnownKinds.pod, key, signal)
+  const labels = { ...stored!.metadata.labels, more: '1' }
+  const metadata = { ...stored!.metadata, labels }
+  await lab.view.write('update', { ...pod, metadata }, {}, signal)
+  await lab.at(20)
+  expect(await lab.isThere()).toBe(false)
+})
+
+test('Pods of people stay', async () => {
+  const lab = new Lab({ ...pod, metadata: key })
+  await lab.at(0)
+  await lab.at(1_000)
+  expect(await lab.isThere()).toBe(true)
+})
