@@ -1,0 +1,6 @@
+export {
+  discoveryPath,
+  type IssuerDocuments,
+  jwksPath,
+  renderIssuerDocuments,
+} from './issuer-documents.ts'

@@ -1,0 +1,75 @@
+import { describe, expect, test } from 'vitest'
+import { addressTest, isLoopback } from './address-rules.ts'
+
+const everybody = [
+  '1.1.1.1',
+  '93.184.216.34',
+  '2606:4700:4700::1111',
+  '::ffff:1.1.1.1',
+  '64:ff9b::1.1.1.1',
+]
+const behind = [
+  '10.1.2.3',
+  '172.16.0.1',
+  '172.31.255.255',
+  '192.168.1.1',
+  '100.64.0.1',
+  '127.0.0.1',
+  '127.8.8.8',
+  '::1',
+  'fd12:3456::1',
+  '::ffff:10.0.0.1',
+  '::ffff:7f00:1',
+  '64:ff9b::10.0.0.1',
+]
+const nobody = [
+  '0.0.0.0',
+  '169.254.169.254',
+  '::ffff:169.254.169.254',
+  '::ffff:a9fe:a9fe',
+  '64:ff9b::a9fe:a9fe',
+  '224.0.0.1',
+  '255.255.255.255',
+  '240.0.0.1',
+  '::',
+  'fe80::1',
+  'fe80::1%eth0',
+  'ff02::1',
+  '2002:7f00:1::',
+  '2001:0:1::1',
+  'fd00:ec2::254',
+  'not-an-address',
+  '',
+]
+
+describe('where documents may be fetched from [ISS-P2]', () => {
+  const usual = addressTest(false)
+  const any = addressTest(true)
+  test.each(everybody)('%s is open to all', (address) => {
+    expect([usual(address), any(address)]).toEqual([true, true])
+  })
+  test.each(behind)('%s only if private addresses are allowed', (address) => {
+    expect([usual(address), any(address)]).toEqual([false, true])
+  })
+  test.each(nobody)('%s never', (address) => {
+    expect([usual(address), any(address)]).toEqual([false, false])
+  })
+  test('the old form of IPv4 in IPv6 counts as what it means', () => {
+    expect([usual('::127.0.0.1'), usual('::7f00:1')]).toEqual([false, false])
+  })
+
+  test('ranges that are named are allowed, and nothing beside them', () => {
+    const some = addressTest(['10.1.0.0/16', 'fd00:ec2::254/128'])
+    expect(['10.1.9.9', '::ffff:10.1.9.9', 'fd00:ec2::254'].map(some)).toEqual([true, true, true])
+    expect(['10.2.0.1', '127.0.0.1', '169.254.1.1'].map(some)).toEqual([false, false, false])
+  })
+
+  test.each(['10.0.0.0', '10.0.0.0/33', 'x/8', '::1/129', ''])('%j is no range', (range) => {
+    expect(() => addressTest([range])).toThrow(TypeError)
+  })
+})
+
+test('loopback is 127.0.0.0/8 and ::1, in every spelling', () => {
+  expect(['127.0.0.1', '127.9.9.9', '::1', '::ffff:127.0.0.1'].map(isLoopback)).not.toContain(false)
+  expect(['128.0.0.1', '::2', 'localhost', '0.0.0.0'].map(isLoopback)).not.toContain(true)
+})

@@ -1,0 +1,202 @@
+import { type Clock, kubeTime } from '../../core/index.ts'
+import {
+  audiencesOf,
+  type CompactJws,
+  checkTimes,
+  type JsonObject,
+  type KeySet,
+  parseClaims,
+  parseCompactJws,
+  TokenRefused,
+  textClaim,
+  timeClaim,
+} from '../../jose/index.ts'
+import {
+  readServiceAccountClaims,
+  type ServiceAccountClaims,
+} from '../tokens/service-account-claims.ts'
+import { unverifiedIssuer } from '../tokens/unverified-issuer.ts'
+import { TokenRejected } from './relying-party-errors.ts'
+
+/** What a token is judged by. */
+export interface TokenRules {
+  readonly issuer: string
+  /** One of these must be in the token. */
+  readonly audiences: readonly string[]
+  readonly clock: Clock
+  readonly leewaySeconds: number
+  readonly longestSeconds: number | undefined
+  readonly isIatRequired: boolean
+  /** The published keys, or a throw that says why there are none. */
+  readonly keysFor: (kid: string | undefined) => Promise<KeySet>
+}
+
+/** What has been found out about a token so far. */
+export interface Findings {
+  readonly token: string
+  jws?: CompactJws
+  keys?: KeySet
+  claims?: JsonObject
+  audiences?: readonly string[]
+  expiresAt?: number
+  account?: ServiceAccountClaims
+}
+
+/** One thing that must be true of a token. */
+export interface TokenCheck {
+  readonly name: string
+  /** Without these it cannot be told. */
+  readonly needs: readonly (keyof Findings)[]
+  /** Throws TokenRefused, TokenRejected or IssuerUnavailable. */
+  readonly run: (found: Findings, rules: TokenRules) => void | Promise<void>
+  /** What was found, for whoever wants an explanation. */
+  readonly tell: (found: Findings, rules: TokenRules) => string
+}
+
+const form: TokenCheck = {
+  name: 'form',
+  needs: [],
+  run: (found) => {
+    if (found.token === '') throw new TokenRejected('missing', 'there is no token')
+    found.jws = parseCompactJws(found.token)
+  },
+  tell: ({ token }) => `a compact JWS of ${token.length} characters, strictly encoded`,
+}
+
+const purpose: TokenCheck = {
+  name: 'purpose',
+  needs: ['jws'],
+  run: ({ jws }) => {
+    const typ = jws?.header.typ
+    if (typ !== undefined && typ.toUpperCase() !== 'JWT')
+      throw new TokenRejected('wrong-purpose', 'the token was made for another purpose (typ)')
+  },
+  tell: ({ jws }) =>
+    jws?.header.typ === undefined ? 'no typ, as Kubernetes makes them' : 'typ JWT',
+}
+
+/** Before anything is fetched: whoever sends tokens of others must not make us ask. */
+const issuer: TokenCheck = {
+  name: 'issuer',
+  needs: [],
+  run: ({ token }, rules) => {
+    const said = unverifiedIssuer(token)
+    if (said !== rules.issuer)
+      throw new TokenRejected('wrong-issuer', 'the token is of another issuer')
+  },
+  tell: (_found, rules) => rules.issuer,
+}
+
+const keys: TokenCheck = {
+  name: 'keys',
+  needs: ['jws'],
+  run: async (found, rules) => {
+    found.keys = await rules.keysFor(found.jws?.header.kid)
+  },
+  tell: (found) => `the issuer publishes ${found.keys?.keys.length ?? 0} that can verify tokens`,
+}
+
+const key: TokenCheck = {
+  name: 'key',
+  needs: ['jws', 'keys'],
+  run: (found) => {
+    const kid = found.jws?.header.kid
+    if (kid !== undefined && !found.keys?.has(kid))
+      throw new TokenRefused('unknown-key', 'the token was signed with a key that is not published')
+  },
+  tell: ({ jws }) =>
+    jws?.header.kid === undefined ? 'none is named, all are tried' : jws.header.kid,
+}
+
+const signature: TokenCheck = {
+  name: 'signature',
+  needs: ['jws', 'keys'],
+  run: (found) => {
+    if (found.jws) found.keys?.verify(found.jws)
+  },
+  tell: ({ jws }) => `${jws?.header.alg ?? ''}, by that key`,
+}
+
+const claims: TokenCheck = {
+  name: 'claims',
+  needs: ['jws'],
+  run: (found, rules) => {
+    const read = parseClaims(found.jws?.payload ?? Buffer.alloc(0))
+    // The bytes that were verified decide, not those that were glanced at before.
+    if (textClaim(read, 'iss') !== rules.issuer)
+      throw new TokenRejected('wrong-issuer', 'the token is of another issuer')
+    textClaim(read, 'sub')
+    found.claims = read
+  },
+  tell: (found) => `one reading only: ${Object.keys(found.claims ?? {}).join(', ')}`,
+}
+
+const audience: TokenCheck = {
+  name: 'audience',
+  needs: ['claims'],
+  run: (found, rules) => {
+    const present = audiencesOf(found.claims ?? {}) ?? []
+    const common = rules.audiences.filter((each) => present.includes(each))
+    if (common.length === 0)
+      throw new TokenRejected(
+        'wrong-audience',
+        `the token is for ${listed(present)} and not for ${listed(rules.audiences)}`,
+      )
+    found.audiences = common
+  },
+  tell: (found) => listed(found.audiences ?? []),
+}
+
+const times: TokenCheck = {
+  name: 'times',
+  needs: ['claims'],
+  run: (found, rules) => {
+    found.expiresAt = checkTimes(found.claims ?? {}, {
+      nowMs: rules.clock.now(),
+      leewaySeconds: rules.leewaySeconds,
+      isIatRequired: rules.isIatRequired,
+      ...(rules.longestSeconds !== undefined && { longestSeconds: rules.longestSeconds }),
+    })
+  },
+  tell: (found) => {
+    const iat = timeClaim(found.claims ?? {}, 'iat')
+    const issued = iat === undefined ? '' : `issued ${at(iat * 1000)}, `
+    return `${issued}good until ${at(found.expiresAt ?? 0)}`
+  },
+}
+
+const serviceAccount: TokenCheck = {
+  name: 'service account',
+  needs: ['claims'],
+  run: (found) => {
+    found.account = readServiceAccountClaims(found.claims ?? {})
+  },
+  tell: ({ account }) => {
+    const { namespace = '', serviceAccount: named, bound } = account ?? {}
+    const binding = bound ? `, bound to ${bound.kind} ${bound.name}` : ''
+    return `${namespace}/${named?.name ?? ''} (uid ${named?.uid ?? ''})${binding}`
+  },
+}
+
+const listed = (audiences: readonly string[]): string =>
+  audiences.length === 0 ? 'nobody' : audiences.map((each) => JSON.stringify(each)).join(', ')
+
+const lastDay = 8.64e15
+
+const at = (ms: number): string => (ms > lastDay ? 'the end of days' : kubeTime(ms))
+
+/** What must be true of every token, in this order: nothing is fetched for a token that is not of the issuer. */
+export const tokenChecks: readonly TokenCheck[] = [
+  form,
+  purpose,
+  issuer,
+  keys,
+  key,
+  signature,
+  claims,
+  audience,
+  times,
+]
+
+/** What must be true of a token of a service account besides. */
+export const serviceAccountChecks: readonly TokenCheck[] = [...tokenChecks, serviceAccount]

@@ -1,0 +1,107 @@
+import { type JsonObject, member, textClaim } from '../../jose/index.ts'
+import type { ServiceAccountClaims } from '../tokens/service-account-claims.ts'
+import { unverifiedIssuer } from '../tokens/unverified-issuer.ts'
+import { type Explanation, explainToken } from './explain-token.ts'
+import { asRejection, TokenRejected } from './relying-party-errors.ts'
+import {
+  type Findings,
+  serviceAccountChecks,
+  type TokenCheck,
+  type TokenRules,
+  tokenChecks,
+} from './token-checks.ts'
+import { rulesOf, type VerifierOptions } from './verifier-options.ts'
+
+/** What is known of a token that was accepted. */
+export interface VerifiedToken {
+  readonly issuer: string
+  readonly subject: string
+  /** Those of your own names that the token is for. */
+  readonly audiences: readonly string[]
+  /** Milliseconds since 1970. */
+  readonly expiresAt: number
+  /** `jti`, where it has one. */
+  readonly id?: string
+  /** Everything that it says. */
+  readonly claims: JsonObject
+}
+
+/** A workload that has proven who it is. */
+export interface VerifiedServiceAccount extends VerifiedToken, ServiceAccountClaims {}
+
+/** Accepts tokens of one issuer. */
+export interface TokenVerifier<Verified extends VerifiedToken = VerifiedToken> {
+  readonly issuers: readonly string[]
+  /** What the token proves; throws TokenRejected (401) or IssuerUnavailable (503). */
+  verify(token: string): Promise<Verified>
+  /** Every check with its outcome, for a person. */
+  explain(token: string): Promise<Explanation>
+}
+
+/** Verifies tokens of Kubernetes service accounts by what their issuer publishes. */
+export const createServiceAccountVerifier = (
+  options: VerifierOptions,
+): TokenVerifier<VerifiedServiceAccount> =>
+  verifierOf(rulesOf(options), serviceAccountChecks, (found) => {
+    const { account } = found
+    if (!account) throw new TypeError('a token without a service account was accepted')
+    return { ...verifiedToken(found), ...account }
+  })
+
+/** Verifies tokens of any OIDC issuer: all but what only service accounts have. */
+export const createTokenVerifier = (options: VerifierOptions): TokenVerifier =>
+  verifierOf({ ...rulesOf(options), isIatRequired: false }, tokenChecks, verifiedToken)
+
+/** Accepts the tokens of several issuers; each is judged by the verifier of the issuer that it names. */
+export function anyIssuer<Verified extends VerifiedToken>(
+  ...verifiers: readonly TokenVerifier<Verified>[]
+): TokenVerifier<Verified> {
+  const byIssuer = new Map(verifiers.flatMap((each) => each.issuers.map((name) => [name, each])))
+  const issuers = verifiers.flatMap((each) => each.issuers)
+  if (byIssuer.size < issuers.length) throw new TypeError('two verifiers have the same issuer')
+  const [first] = verifiers
+  if (!first) throw new TypeError('anyIssuer needs a verifier')
+  // A token of nobody known is refused by the first one, with all that is wrong with it.
+  const choose = (token: string) => byIssuer.get(unverifiedIssuer(token) ?? '') ?? first
+  return {
+    issuers,
+    verify: async (token) => choose(token).verify(token),
+    explain: async (token) => choose(token).explain(token),
+  }
+}
+
+function verifierOf<Verified extends VerifiedToken>(
+  rules: TokenRules,
+  checks: readonly TokenCheck[],
+  resultOf: (found: Findings) => Verified,
+): TokenVerifier<Verified> {
+  return {
+    issuers: [rules.issuer],
+    verify: async (token) => {
+      const found: Findings = { token }
+      try {
+        for (const check of checks) await check.run(found, rules)
+        return resultOf(found)
+      } catch (error) {
+        throw asRejection(error)
+      }
+    },
+    explain: (token) => explainToken(token, rules, checks),
+  }
+}
+
+function verifiedToken({ claims, audiences, expiresAt }: Findings): VerifiedToken {
+  if (!claims || !audiences || expiresAt === undefined)
+    throw new TypeError('a token was accepted without all checks')
+  const jti = member(claims, 'jti')
+  if (jti !== undefined && typeof jti !== 'string')
+    throw new TokenRejected('bad-claims', 'the claim jti is not a string')
+  return {
+    issuer: textClaim(claims, 'iss'),
+    subject: textClaim(claims, 'sub'),
+    audiences,
+    expiresAt,
+    ...(jti !== undefined && { id: jti }),
+    claims,
+  }
+}

@@ -1,0 +1,107 @@
+import { type Clock, type Logger, silentLogger, systemClock } from '../../core/index.ts'
+import { addressTest, type PrivateAddresses } from './address-rules.ts'
+import {
+  type DocumentCredential,
+  type FetchRules,
+  fetchDocument,
+  problemOfUrl,
+  type ResolveName,
+} from './fetch-document.ts'
+import { discoveryUrlOf, readJwksUri, readKeySet } from './issuer-metadata.ts'
+import { RemoteKeys } from './remote-keys.ts'
+import type { TokenRules } from './token-checks.ts'
+
+/** Whose tokens are accepted, for whom, and how their issuer's documents are had. */
+export interface VerifierOptions {
+  /** Byte for byte the `iss` of tokens and the `issuer` of the discovery document. */
+  readonly issuer: string
+  /** Your own name: one of these must be in the `aud` of a token. */
+  readonly audience: string | readonly string[]
+  /** Roots (PEM) to trust instead of the public ones, for an issuer with a private CA. */
+  readonly caPem?: string | undefined
+  /** Private addresses that documents may be fetched from: none unless given; `true` for all, or ranges such as `10.0.0.0/8`. */
+  readonly allowPrivateAddresses?: PrivateAddresses | undefined
+  /** For tests: lets an issuer on this machine itself speak http. */
+  readonly allowHttpOnLoopback?: boolean | undefined
+  /** Where the discovery document is, if it is not below the issuer. */
+  readonly discoveryUrl?: string | undefined
+  /** Where the keys are, to do without discovery. */
+  readonly jwksUri?: string | undefined
+  /** For documents that are not public: a bearer token, shown to this one origin and no other. */
+  readonly credential?: DocumentCredential | undefined
+  /** How far the clocks may differ; 60 seconds unless given. */
+  readonly leewaySeconds?: number | undefined
+  /** Longest life of a token that is accepted, in seconds. */
+  readonly longestLifeSeconds?: number | undefined
+  /** Keys are fetched anew at least this often, whatever `max-age` says; a day unless given. */
+  readonly longestCacheMs?: number | undefined
+  /** How long the last good keys serve on while the issuer cannot be reached; an hour unless given. */
+  readonly staleMs?: number | undefined
+  readonly clock?: Clock | undefined
+  readonly log?: Logger | undefined
+  /** How names are looked up; for tests. */
+  readonly resolve?: ResolveName | undefined
+}
+
+const minuteMs = 60_000
+/** As the strictest of other relying parties have it. */
+const limits = { timeoutMs: 5_000, maxBytes: 50 * 1024 }
+/** The most that can be asked for, as Kubernetes has it. */
+const longestSeconds = 2 ** 32
+
+/** The rules that follow from options; throws TypeError for what could never work. */
+export function rulesOf(options: VerifierOptions): TokenRules {
+  const { issuer, clock = systemClock } = options
+  const audiences = typeof options.audience === 'string' ? [options.audience] : options.audience
+  if (audiences.length === 0 || audiences.includes(''))
+    throw new TypeError('audience must be your own name, which tokens have in their aud')
+  const fetchRules: FetchRules = {
+    isAllowedAddress: addressTest(options.allowPrivateAddresses ?? false),
+    allowsHttpOnLoopback: options.allowHttpOnLoopback ?? false,
+    caPem: options.caPem,
+    resolve: options.resolve,
+    credential: options.credential,
+    ...limits,
+  }
+  requireUrl('issuer', issuer, fetchRules)
+  if (/[?#]/.test(issuer)) throw new TypeError('issuer has a query or a fragment')
+  requireUrl('discoveryUrl', options.discoveryUrl, fetchRules)
+  requireUrl('jwksUri', options.jwksUri, fetchRules)
+  const keys = remoteKeys(options, fetchRules, clock)
+  return {
+    issuer,
+    audiences,
+    clock,
+    leewaySeconds: options.leewaySeconds ?? 60,
+    longestSeconds: options.longestLifeSeconds ?? longestSeconds,
+    isIatRequired: true,
+    keysFor: (kid) => keys.forToken(kid),
+  }
+}
+
+function remoteKeys(options: VerifierOptions, fetchRules: FetchRules, clock: Clock): RemoteKeys {
+  const { issuer } = options
+  return new RemoteKeys({
+    issuer,
+    jwksUri: options.jwksUri,
+    discoveryUrl: options.discoveryUrl ?? discoveryUrlOf(issuer),
+    readJwksUri: (body) => readJwksUri(body, issuer, fetchRules),
+    readKeySet,
+    fetch: (url) => fetchDocument(url, fetchRules),
+    clock,
+    log: options.log ?? silentLogger,
+    rules: {
+      shortestMs: minuteMs,
+      longestMs: options.longestCacheMs ?? 24 * 60 * minuteMs,
+      usualMs: 5 * minuteMs,
+      cooldownMs: minuteMs / 2,
+      retryMs: minuteMs / 12,
+      staleMs: options.staleMs ?? 60 * minuteMs,
+    },
+  })
+}
+
+function requireUrl(name: string, text: string | undefined, rules: FetchRules): void {
+  const problem = text === undefined ? undefined : problemOfUrl(text, rules)
+  if (problem !== undefined) throw new TypeError(`${name} ${problem}`)
+}

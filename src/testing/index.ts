@@ -1,0 +1,6 @@
+export {
+  startTestIssuer,
+  type TestAccount,
+  type TestIssuer,
+  type TestIssuerOptions,
+} from './test-issuer.ts'
