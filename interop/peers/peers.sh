@@ -54,6 +54,12 @@ peer_version() {
   fi
 }
 
+# The machine's own nginx, or the one that `build nginx` has unpacked.
+nginx_binary() {
+  command -v nginx && return
+  [[ -x $peers_cache/nginx-debian/nginx ]] && echo "$peers_cache/nginx-debian/nginx"
+}
+
 peer_binary() {
   echo "$peers_cache/$name-$(peer_version)/${name%-[0-9]*}"
 }

@@ -77,6 +77,9 @@ func (o options) stockName(index int) string {
 
 // prepare makes the namespace and the objects that get and list shall find.
 func prepare(ctx context.Context, options options, workers []*worker) error {
+	if options.op == "request" {
+		return nil
+	}
 	payloads()
 	first := workers[0]
 	namespace := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q}}`, options.namespace)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -29,6 +30,8 @@ func (w *worker) newOperation(ctx context.Context) (operation, error) {
 		return w.listing(), nil
 	case "create":
 		return w.creating(), nil
+	case "request":
+		return w.requesting(), nil
 	default:
 		return w.updating(ctx, fmt.Sprintf("update-%s-%d", runName, w.index))
 	}
@@ -95,6 +98,27 @@ func (w *worker) creating() operation {
 		name := fmt.Sprintf("create-%s-%d-%d", runName, w.index, next)
 		next++
 		return w.do(ctx, http.MethodPost, options.collection(), object.render(name, "", next*workerStride+w.index))
+	}
+}
+
+// requesting asks for one path again and again; what it posts is new each time if the body has a place for it.
+func (w *worker) requesting() operation {
+	options := w.target.options
+	before, after, isNumbered := bytes.Cut(options.body, []byte("{n}"))
+	if !isNumbered {
+		method := http.MethodGet
+		if options.body != nil {
+			method = http.MethodPost
+		}
+		return func(ctx context.Context) (int, []byte, error) {
+			return w.do(ctx, method, options.path, options.body)
+		}
+	}
+	next := 0
+	return func(ctx context.Context) (int, []byte, error) {
+		next++
+		number := fmt.Sprintf("%s-%d-%d", runName, w.index, next)
+		return w.do(ctx, http.MethodPost, options.path, slices.Concat(before, []byte(number), after))
 	}
 }
 

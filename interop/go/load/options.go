@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,8 @@ type options struct {
 	count                          int64
 	size, objects, limit           int
 	resourceVersion                string
+	path                           string
+	body                           []byte
 	http2, gzip                    bool
 	rate                           float64
 	write                          string
@@ -27,12 +30,12 @@ type options struct {
 func parseOptions(args []string) (options, error) {
 	var o options
 	var seconds, warmup float64
-	var cpuOf string
+	var cpuOf, body string
 	set := flag.NewFlagSet("load", flag.ContinueOnError)
 	set.StringVar(&o.kubeconfig, "kubeconfig", "", "path of the kubeconfig: bearer token or client certificate")
 	set.StringVar(&o.context, "context", "", "context of the kubeconfig instead of the current one")
 	set.StringVar(&o.namespace, "namespace", "load", "namespace to work in, made when it is missing")
-	set.StringVar(&o.op, "op", "", "get, list, create, update or watch")
+	set.StringVar(&o.op, "op", "", "get, list, create, update, watch or request")
 	set.IntVar(&o.connections, "connections", 1, "TCP connections")
 	set.IntVar(&o.streams, "streams", 1, "requests in flight (or watches) per connection, with --http2")
 	set.Float64Var(&seconds, "seconds", 0, "how long to measure")
@@ -42,6 +45,8 @@ func parseOptions(args []string) (options, error) {
 	set.IntVar(&o.objects, "objects", 1, "objects that get and list find, made when they are missing; 0: as the namespace is")
 	set.IntVar(&o.limit, "limit", 0, "page size of list; each page counts as one request")
 	set.StringVar(&o.resourceVersion, "resource-version", "", "resourceVersion parameter of get and list, for example 0")
+	set.StringVar(&o.path, "path", "", "what request asks for")
+	set.StringVar(&body, "body", "", "file that request posts; {n} in it is a number that no other request has")
 	set.BoolVar(&o.http2, "http2", false, "use HTTP/2")
 	set.BoolVar(&o.gzip, "gzip", false, "accept gzip; answers are counted as they come, not unpacked")
 	set.Float64Var(&o.rate, "rate", 0, "writes per second for watch; 0: as fast as they are acknowledged")
@@ -49,6 +54,12 @@ func parseOptions(args []string) (options, error) {
 	set.StringVar(&cpuOf, "cpu-of", "", "process ids of the server, by comma: their CPU time and memory are reported as well")
 	if err := set.Parse(args); err != nil {
 		return o, err
+	}
+	if body != "" {
+		var err error
+		if o.body, err = os.ReadFile(body); err != nil {
+			return o, fmt.Errorf("--body: %w", err)
+		}
 	}
 	o.duration = time.Duration(seconds * float64(time.Second))
 	o.warmup = time.Duration(warmup * float64(time.Second))
@@ -74,8 +85,9 @@ func (o options) problems(extra []string) []error {
 	}
 	check(len(extra) == 0, "takes flags only")
 	check(o.kubeconfig != "", "--kubeconfig is required")
-	check(slices.Contains([]string{"get", "list", "create", "update", "watch"}, o.op),
-		"--op must be get, list, create, update or watch")
+	check(slices.Contains([]string{"get", "list", "create", "update", "watch", "request"}, o.op),
+		"--op must be get, list, create, update, watch or request")
+	check((o.op == "request") == (o.path != ""), "--path goes with --op request")
 	check(o.connections > 0 && o.streams > 0, "--connections and --streams must be positive")
 	check(o.streams == 1 || o.http2, "--streams needs --http2: HTTP/1.1 has one request per connection at a time")
 	check((o.duration > 0) != (o.count > 0), "exactly one of --seconds and --count is needed")
