@@ -10,12 +10,14 @@ const maxAttempts = 10
  */
 export async function changeObject(
   { view, kind, key }: { readonly view: ClusterView; readonly kind: Kind; readonly key: Key },
-  change: (present: KubeObject | undefined) => KubeObject | undefined,
+  change: (
+    present: KubeObject | undefined,
+  ) => KubeObject | undefined | Promise<KubeObject | undefined>,
   signal: AbortSignal,
 ): Promise<boolean> {
   for (let attempt = 1; ; attempt++) {
     const present = await view.get(kind, key, signal)
-    const wanted = change(present)
+    const wanted = await change(present)
     if (!wanted) return false
     const { resourceVersion } = present?.metadata ?? {}
     try {

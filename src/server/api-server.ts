@@ -13,6 +13,7 @@ import {
 import { MetricsRegistry } from '../core/metrics/index.ts'
 import { checkPeriodically, type Pki } from '../pki/index.ts'
 import { ensureAdminKubeconfig } from './composition/admin-kubeconfig.ts'
+import { afterNewCa } from './composition/after-new-ca.ts'
 import { allFeatures } from './composition/all-features.ts'
 import { Closers } from './composition/closers.ts'
 import { runControllers } from './composition/controllers.ts'
@@ -103,6 +104,7 @@ export class ApiServer implements Component {
     const { signal } = this.#ending
     const state = await openState(this.#parts.dataDirectory, this.#parts, this.#closers)
     const { pki, directory } = state
+    await pki.followClusterCa(signal)
     const [serviceCidr = ''] = options.serviceClusterIpRange
     const known: LateParts = {}
     const cluster = this.#openCluster(state, known)
@@ -125,6 +127,7 @@ export class ApiServer implements Component {
     const serviceAddress = firstServiceAddress(serviceCidr)
     const certificate = await openServing(options, pki, serviceAddress, { clock, log })
     this.#closers.add('serving certificate', () => certificate.close())
+    afterNewCa(pki, { name: 'serving certificate', run: () => certificate.check(), log })
     const gate = await openGate(
       {
         ...this.#parts,
@@ -179,9 +182,10 @@ export class ApiServer implements Component {
     { directory, pki }: ServerState,
     metrics: MetricsRegistry,
   ): Promise<OpenFeatures> {
-    const { options, clock, log } = this.#parts
+    const { options, version, clock, log } = this.#parts
     const features = await openFeatures(this.#parts.features ?? allFeatures, {
       options,
+      version,
       directory,
       pki,
       view: cluster.view,
@@ -229,7 +233,10 @@ export class ApiServer implements Component {
         view,
         clock,
         log,
-        rootCaPem: () => pki.clusterCa.bundlePem,
+        roots: {
+          pem: () => pki.clusterCa.bundlePem,
+          onNew: (listener) => pki.onNewClusterCa(listener),
+        },
         eventTtlMs: options.eventTtl,
         more: features.controllers,
       },
@@ -260,5 +267,6 @@ export class ApiServer implements Component {
     const ensure = () => ensureAdminKubeconfig(path, pki, url, clock)
     await ensure()
     checkPeriodically(ensure, { name: 'admin kubeconfig', log, signal: this.#ending.signal })
+    afterNewCa(pki, { name: 'admin kubeconfig', run: ensure, log })
   }
 }

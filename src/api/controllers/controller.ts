@@ -27,6 +27,8 @@ export interface Controller {
   readonly watches: readonly Watch[]
   /** Looked at once at the start, besides what the watches ask for. */
   readonly firstKeys?: readonly string[]
+  /** Called once with how to have keys looked at for other reasons than changes of objects. */
+  attach?(ask: (key: string) => void): void
   /** Between attempts at a key that fails or is not done yet, where the usual ones do not fit. */
   readonly pauses?: Pauses
   /** Throwing means: try again after a growing pause. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { configMap, namespace, serviceAccount } from '../kinds/index.ts'
 import { LocalCluster } from './local-cluster.suite.ts'
-import { createRootCaController } from './root-ca-controller.ts'
+import { createRootCaController, type RootCaSource } from './root-ca-controller.ts'
 import { createServiceAccountController } from './service-account-controller.ts'
 
 const pem = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'
@@ -9,10 +9,14 @@ const account = { namespace: 'team', name: 'default' }
 const roots = { namespace: 'team', name: 'kube-root-ca.crt' }
 
 async function running(...namespaces: string[]): Promise<LocalCluster> {
+  return runningWith({ pem: () => pem }, ...namespaces)
+}
+
+async function runningWith(source: RootCaSource, ...namespaces: string[]): Promise<LocalCluster> {
   const cluster = await LocalCluster.open(...namespaces)
   cluster.run(
     createServiceAccountController(cluster.view),
-    createRootCaController(cluster.view, () => pem),
+    createRootCaController(cluster.view, source),
   )
   return cluster
 }
@@ -63,6 +67,27 @@ test('roots of trust that somebody changed are written again [GND-R50]', async (
     (object) => JSON.stringify(object['data']) === JSON.stringify({ 'ca.crt': pem }),
   )
   expect(again.metadata.labels).toEqual({ mine: 'yes' })
+})
+
+test('roots of trust that have changed reach every namespace [DISC-S14]', async () => {
+  let current = pem
+  let changed = (): void => {}
+  const onNew = (listener: () => void): void => {
+    changed = listener
+  }
+  const cluster = await runningWith({ pem: () => current, onNew }, 'team', 'other')
+  const keys = ['team', 'other'].map((namespace) => ({ ...roots, namespace }))
+  for (const key of keys) await cluster.untilObject(configMap.kind, key)
+  current = pem + pem
+  changed()
+  for (const key of keys) {
+    const found = await cluster.untilObject(
+      configMap.kind,
+      key,
+      ({ data }) => JSON.stringify(data) !== JSON.stringify({ 'ca.crt': pem }),
+    )
+    expect(found['data']).toEqual({ 'ca.crt': pem + pem })
+  }
 })
 
 test('a ServiceAccount that somebody completed is left as it is', async () => {

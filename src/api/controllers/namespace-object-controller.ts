@@ -11,6 +11,8 @@ export interface NamespaceObject {
   readonly objectName: string
   /** The object as it should be, given what is there; the very same when that is right already. */
   readonly shape: (found: KubeObject | undefined, namespace: string) => KubeObject
+  /** Calls back when objects should look otherwise than before. */
+  readonly onNewShape?: (listener: () => void) => void
 }
 
 const isActive = (found: KubeObject | undefined): boolean =>
@@ -19,7 +21,7 @@ const isActive = (found: KubeObject | undefined): boolean =>
 /** Gives every namespace that is not on its way out an object, and gives it back when it is changed or deleted. */
 export function createNamespaceObjectController(
   view: ClusterView,
-  { controllerName, definition, objectName, shape }: NamespaceObject,
+  { controllerName, definition, objectName, shape, onNewShape }: NamespaceObject,
 ): Controller {
   const { kind } = definition
   const namespaces = new Mirror({
@@ -36,6 +38,10 @@ export function createNamespaceObjectController(
   return {
     name: controllerName,
     watches: [namespaces, objects],
+    attach: (ask) =>
+      onNewShape?.(() => {
+        for (const { name } of namespaces.known()) ask(name)
+      }),
     async reconcile(name, signal) {
       if (!isActive(await view.get(namespace.kind, { name }, signal))) return undefined
       const found = await view.get(kind, { namespace: name, name: objectName }, signal)

@@ -28,14 +28,18 @@ function rightObject(found: KubeObject | undefined, namespace: string, roots: st
   }
 }
 
-/**
- * Gives every namespace the ConfigMap `kube-root-ca.crt`. `roots` returns the certificates (PEM) and
- * is asked whenever a ConfigMap is looked at.
- */
-export const createRootCaController = (view: ClusterView, roots: () => string): Controller =>
+/** The certificates (PEM) under which the API server is verified, and how to hear of other ones. */
+export interface RootCaSource {
+  readonly pem: () => string
+  readonly onNew?: (listener: () => void) => void
+}
+
+/** Gives every namespace the ConfigMap `kube-root-ca.crt`, and keeps it right when the roots change. */
+export const createRootCaController = (view: ClusterView, roots: RootCaSource): Controller =>
   createNamespaceObjectController(view, {
     controllerName: 'root-ca',
     definition: configMap,
     objectName: name,
-    shape: (found, namespace) => rightObject(found, namespace, roots()),
+    shape: (found, namespace) => rightObject(found, namespace, roots.pem()),
+    ...(roots.onNew && { onNewShape: roots.onNew }),
   })

@@ -48,6 +48,7 @@ export async function runController(
   // A signal each: one signal with a listener for every watch looks like a leak to Node.
   const running = reflectors.map((reflector) => reflector.run(AbortSignal.any([signal])))
   for (const key of controller.firstKeys ?? []) queue.add(key)
+  controller.attach?.((key) => queue.add(key))
 
   const work = async (): Promise<void> => {
     for (;;) {

@@ -8,6 +8,7 @@ import {
   createRootCaController,
   createServiceAccountController,
   kindDefinitions,
+  type RootCaSource,
   runController,
 } from '../../api/index.ts'
 import { RoleAggregation } from '../../authz/index.ts'
@@ -21,19 +22,19 @@ export interface ControllerParts {
   readonly view: ClusterView
   readonly clock: Clock
   readonly log: Logger
-  readonly rootCaPem: () => string
+  readonly roots: RootCaSource
   readonly eventTtlMs: number
   /** Those of the features. */
   readonly more: readonly Controller[]
 }
 
 function controllersOf(parts: ControllerParts): Controller[] {
-  const { view, clock, rootCaPem, eventTtlMs, more } = parts
+  const { view, clock, roots, eventTtlMs, more } = parts
   const kinds = kindDefinitions.map(({ kind }) => kind)
   return [
     createNamespaceController({ view, clock, kinds }),
     createServiceAccountController(view),
-    createRootCaController(view, rootCaPem),
+    createRootCaController(view, roots),
     createEndpointsController(view),
     createGarbageCollector({ view, kinds }),
     createEventTtlController({ view, clock, ttlMs: eventTtlMs }),

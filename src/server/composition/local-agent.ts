@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { Clock, Logger } from '../../core/index.ts'
 import { checkPeriodically, type Pki } from '../../pki/index.ts'
 import { createTunnelAgent, type TunnelAgent, tunnelAgentOptionValues } from '../../tunnel/index.ts'
+import { afterNewCa } from './after-new-ca.ts'
 import { agentCertificateFile, ensureAgentCertificate } from './agent-certificate.ts'
 
 /** What the agent inside a server needs. */
@@ -37,6 +38,7 @@ export async function startLocalAgent(parts: LocalAgentParts): Promise<TunnelAge
     })
     await agent.start()
     checkPeriodically(ensure, { name: 'certificate of the local agent', log, signal })
+    afterNewCa(pki, { name: 'certificate of the local agent', run: ensure, log })
     return agent
   } catch (err) {
     log.error({ err }, 'cannot run; everything else goes on')

@@ -10,7 +10,7 @@ import { type DataDirectory, openDataDirectory } from '../data-directory/index.t
 import type { ServerOptions } from '../options/index.ts'
 import type { Closers } from './closers.ts'
 import { servingNames } from './serving-names.ts'
-import { fixedBundle, openTrustBundle, type TrustBundle } from './trust-bundle.ts'
+import { clusterBundle, openTrustBundle, type TrustBundle } from './trust-bundle.ts'
 
 /** The process that a server runs in, as far as it matters to files and locks. */
 export interface ServerProcess {
@@ -87,6 +87,6 @@ export async function openClientCa(
   parts: { readonly log: Logger; readonly signal: AbortSignal },
 ): Promise<TrustBundle> {
   return options.clientCaFile === undefined
-    ? fixedBundle(pki.clusterCa.bundlePem, pki.directory)
+    ? clusterBundle(pki)
     : openTrustBundle(options.clientCaFile, parts)
 }

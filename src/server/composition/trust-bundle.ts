@@ -1,7 +1,7 @@
 import type { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { CommandFailed, type Logger, systemErrorCode } from '../../core/index.ts'
-import { PemInvalid, parseCertificates, watchFiles } from '../../pki/index.ts'
+import { PemInvalid, type Pki, parseCertificates, watchFiles } from '../../pki/index.ts'
 
 /** CA certificates that are believed. */
 interface Roots {
@@ -62,9 +62,13 @@ export class TrustBundle {
   }
 }
 
-/** A bundle that never changes, such as that of the own PKI. */
-export const fixedBundle = (pem: string, path: string): TrustBundle =>
-  new TrustBundle(rootsOf(pem, path))
+/** The bundle of the cluster's own CA, which follows it. */
+export function clusterBundle(pki: Pki): TrustBundle {
+  const current = (): Roots => rootsOf(pki.clusterCa.bundlePem, pki.directory)
+  const bundle = new TrustBundle(current())
+  pki.onNewClusterCa(() => bundle.replace(current()))
+  return bundle
+}
 
 /** Reads a bundle, which must be good at the start, and follows its file. */
 export async function openTrustBundle(

@@ -12,6 +12,7 @@ import {
 } from '../../tunnel/index.ts'
 import type { Feature, FeatureContext } from '../feature.ts'
 import type { ServerOptions } from '../options/index.ts'
+import { afterNewCa } from './after-new-ca.ts'
 import { agentOrganization } from './agent-certificate.ts'
 import { startLocalAgent } from './local-agent.ts'
 import {
@@ -96,6 +97,7 @@ class ServedTunnel {
     }
     await ensure()
     checkPeriodically(ensure, { name: 'certificate of the tunnel', log, signal })
+    afterNewCa(pki, { name: 'certificate of the tunnel', run: ensure, log })
   }
 }
 
