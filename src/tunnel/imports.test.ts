@@ -7,9 +7,11 @@ const sources = readdirSync(here, { recursive: true, encoding: 'utf8' }).filter(
   (name) => name.endsWith('.ts') && !/\.(test|suite)\.ts$/.test(name),
 )
 const specifiers = (name: string): string[] =>
-  [...readFileSync(join(here, name), 'utf8').matchAll(/(?:\bfrom |\bimport\(|^import )'([^']+)'/gm)].flatMap(
-    ([, specifier = '']) => specifier,
-  )
+  [
+    ...readFileSync(join(here, name), 'utf8').matchAll(
+      /(?:\bfrom |\bimport\(|^import )'([^']+)'/gm,
+    ),
+  ].flatMap(([, specifier = '']) => specifier)
 
 test('[TUN-I17] both ends of the tunnel are made of node builtins alone: no grpc-js, no package at all', () => {
   expect(sources.length).toBeGreaterThan(100)
