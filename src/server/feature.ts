@@ -3,15 +3,18 @@ import type { Controller, ExtraSubresource, IssueToken, ResourceHandler } from '
 import type { TokenAuthenticator } from '../authn/index.ts'
 import type { Admission, Authorizer, Clock, ClusterView, Dialer, Logger } from '../core/index.ts'
 import type { MetricsRegistry } from '../core/metrics/index.ts'
-import type { Pki } from '../pki/index.ts'
+import type { Pki, ServingMaterial } from '../pki/index.ts'
 import type { DataDirectory } from './data-directory/index.ts'
 import type { ServerOptions } from './options/index.ts'
+import type { VersionInfo } from './paths/plain-documents.ts'
 import type { PathRoute } from './paths/routes.ts'
 import type { UpgradeHandler } from './pipeline-parts.ts'
 
 /** What a feature builds on: the cluster is open, the port is not. */
 export interface FeatureContext {
   readonly options: ServerOptions
+  /** What `/version` says. */
+  readonly version: VersionInfo
   readonly directory: DataDirectory
   readonly pki: Pki
   readonly view: ClusterView
@@ -21,6 +24,8 @@ export interface FeatureContext {
   readonly log: Logger
   /** Opens connections to Pods, Services and nodes, as `--egress` says. */
   readonly dialer: Dialer
+  /** The certificate that the port shows; known once the port is open. */
+  readonly serving: () => ServingMaterial
   /** The body of a request, within the server's limits. */
   readonly readBody: (request: IncomingMessage, signal: AbortSignal) => Promise<Buffer>
   /** Where the outside reaches the server; known once the port is open. */

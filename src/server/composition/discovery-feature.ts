@@ -1,3 +1,4 @@
+import { firstServiceAddress } from '../../api/index.ts'
 import { type ClusterView, hasReason, wellKnownKinds } from '../../core/index.ts'
 import {
   bootstrapTokens,
@@ -6,13 +7,17 @@ import {
   createSigner,
   createTokenCleaner,
   discoveryRequests,
+  dnsAddressIn,
   ensureClusterInfo,
+  ensureJoinConfig,
+  type JoinConfig,
   joinAdmission,
   joinPolicy,
   TokenBook,
   tokenAdmission,
 } from '../../discovery/index.ts'
-import type { Feature } from '../feature.ts'
+import type { Feature, FeatureContext } from '../feature.ts'
+import { hostAndPort } from './serving-names.ts'
 
 /** How strangers find this cluster and trust it, by one short token. */
 export const discoveryFeature: Feature = async (context) => {
@@ -37,9 +42,22 @@ export const discoveryFeature: Feature = async (context) => {
     onListening: async () => {
       clusterId = await clusterIdOf(view, signal)
       await ensureJoinPolicy(view, signal)
+      await ensureJoinConfig(view, joinConfigOf(context), signal)
       const { url: server } = context.location()
       await ensureClusterInfo(view, { server, rootsPem: pki.clusterCa.bundlePem }, signal)
     },
+  }
+}
+
+function joinConfigOf({ options, version, location }: FeatureContext): JoinConfig {
+  const { host, port } = location()
+  const serviceRanges = options.serviceClusterIpRange
+  const range = serviceRanges[0] ?? ''
+  return {
+    endpoint: hostAndPort(host, port),
+    kubernetesVersion: version.gitVersion.replace(/\+.*$/, ''),
+    serviceRanges,
+    dnsAddress: dnsAddressIn(firstServiceAddress(range), range),
   }
 }
 
