@@ -11,7 +11,12 @@ import {
   WrongUsage,
 } from '../core/index.ts'
 import { MetricsRegistry } from '../core/metrics/index.ts'
-import { checkPeriodically, type Pki } from '../pki/index.ts'
+import {
+  checkPeriodically,
+  type Pki,
+  type ServingCertificate,
+  type ServingMaterial,
+} from '../pki/index.ts'
 import { ensureAdminKubeconfig } from './composition/admin-kubeconfig.ts'
 import { afterNewCa } from './composition/after-new-ca.ts'
 import { allFeatures } from './composition/all-features.ts'
@@ -82,6 +87,7 @@ export class ApiServer implements Component {
   readonly #ending = new AbortController()
   #serving: Serving | undefined
   #port: number | undefined
+  #certificate: ServingCertificate | undefined
 
   constructor(parts: ApiServerParts) {
     const problems = [
@@ -126,6 +132,7 @@ export class ApiServer implements Component {
     Object.assign(known, { identity, revocations, features })
     const serviceAddress = firstServiceAddress(serviceCidr)
     const certificate = await openServing(options, pki, serviceAddress, { clock, log })
+    this.#certificate = certificate
     this.#closers.add('serving certificate', () => certificate.close())
     afterNewCa(pki, { name: 'serving certificate', run: () => certificate.check(), log })
     const gate = await openGate(
@@ -193,6 +200,7 @@ export class ApiServer implements Component {
       metrics,
       clock,
       log,
+      serving: () => this.#servingMaterial(),
       readBody: bodyReader(options),
       location: () => this.#location(),
       signal: this.#ending.signal,
@@ -200,6 +208,11 @@ export class ApiServer implements Component {
     })
     cluster.addAdmissions(features.admissions)
     return features
+  }
+
+  #servingMaterial(): ServingMaterial {
+    if (!this.#certificate) throw new Error('the serving certificate is not read yet')
+    return this.#certificate.current
   }
 
   #location(): ServerLocation {
