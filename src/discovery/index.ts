@@ -1,6 +1,6 @@
+export * from './location/index.ts'
 export { bootstrapTokens } from './server/bootstrap-tokens.ts'
 export { createTokenCleaner } from './server/cleaner.ts'
-export * from './server/cluster-info-document.ts'
 export { clusterInfoKey, discoveryRequests } from './server/discovery-requests.ts'
 export { dnsAddressIn, ensureJoinConfig, type JoinConfig } from './server/join-config.ts'
 export { joinPolicy } from './server/join-policy.ts'

@@ -26,6 +26,7 @@ describe('the addresses of a cluster', () => {
     ['no URL', { addresses: ['b:6443'] }],
     ['no TLS', { addresses: ['http://b'] }],
     ['a number', { addresses: [1] }],
+    ['a password', { addresses: ['https://me:secret@b'] }],
     ['an id that is no text', { clusterId: 1 }],
     ['an empty id', { clusterId: '' }],
     ['roots of the system that are no yes or no', { systemRoots: 'yes' }],
@@ -34,6 +35,12 @@ describe('the addresses of a cluster', () => {
       expect.stringContaining('sallyport.dev/cluster-location may have addresses'),
     ])
   })
+})
+
+test('addresses of another path are refused, since one path goes before every request', () => {
+  expect(problemsOfCluster('c', clusterWith({ addresses: ['https://b/prefix'] }))).toEqual([
+    expect.stringContaining('every address must have the path of server'),
+  ])
 })
 
 describe('a location [DISC-R49]', () => {

@@ -71,7 +71,10 @@ export function clusterAddresses(cluster: Cluster): readonly [string, ...string[
 
 /** What is wrong with the location in the extension, if anything is. */
 export function problemOfLocation(cluster: Cluster): string | undefined {
-  if (!cluster.extensions?.has(locationExtension) || fieldsIn(cluster)) return undefined
+  const fields = fieldsIn(cluster)
+  if (fields?.addresses.every((address) => pathOf(address) === pathOf(cluster.server)))
+    return undefined
+  if (fields) return `extension ${locationExtension}: every address must have the path of server`
   return `extension ${locationExtension} may have addresses: a list of URLs such as https://host:6443, clusterId: a text, systemRoots: true or false`
 }
 
@@ -96,5 +99,11 @@ function extensionOf({ extensions }: Cluster): Readonly<Record<string, unknown>>
   return isRecord(found) ? found : {}
 }
 
-const isHttps = (address: unknown): address is string =>
-  typeof address === 'string' && URL.canParse(address) && new URL(address).protocol === 'https:'
+const pathOf = (address: string): string =>
+  URL.canParse(address) ? new URL(address).pathname.replace(/\/+$/, '') : ''
+
+function isHttps(address: unknown): address is string {
+  if (typeof address !== 'string' || !URL.canParse(address)) return false
+  const { protocol, username, password, search, hash } = new URL(address)
+  return protocol === 'https:' && username + password + search + hash === ''
+}

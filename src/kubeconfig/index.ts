@@ -3,6 +3,7 @@ export {
   type ClusterLocation,
   clusterAddresses,
   clusterLocation,
+  problemOfLocation,
   withLocation,
 } from './cluster-location.ts'
 export * from './in-cluster.ts'

@@ -4,15 +4,16 @@ import {
   bootstrapTokens,
   clusterInfoKey,
   createCertificateController,
+  createClusterInfoController,
   createSigner,
   createTokenCleaner,
   discoveryRequests,
   dnsAddressIn,
-  ensureClusterInfo,
   ensureJoinConfig,
   type JoinConfig,
   joinAdmission,
   joinPolicy,
+  keepClusterInfo,
   TokenBook,
   tokenAdmission,
 } from '../../discovery/index.ts'
@@ -24,10 +25,24 @@ export const discoveryFeature: Feature = async (context) => {
   const { view, authorizer, clock, log, signal, pki, options } = context
   const book = await TokenBook.open({ view, clock, log, signal })
   let clusterId: string | undefined
+  const clusterInfo = {
+    view,
+    log,
+    own: () =>
+      clusterId === undefined
+        ? undefined
+        : {
+            clusterId,
+            addresses: [context.location().url] as const,
+            rootsPem: pki.clusterCa.bundlePem,
+          },
+    onNew: (listener: () => void) => pki.onNewClusterCa(listener),
+  }
   return {
     tokens: [discoveryRequests({ book, clock, clusterId: () => clusterId }), bootstrapTokens(book)],
     admissions: [tokenAdmission, joinAdmission(view, clock)],
     controllers: [
+      createClusterInfoController(clusterInfo),
       createSigner(view, clock),
       createTokenCleaner(view, clock),
       createCertificateController({
@@ -40,11 +55,11 @@ export const discoveryFeature: Feature = async (context) => {
       }),
     ],
     onListening: async () => {
-      clusterId = await clusterIdOf(view, signal)
       await ensureJoinPolicy(view, signal)
       await ensureJoinConfig(view, joinConfigOf(context), signal)
-      const { url: server } = context.location()
-      await ensureClusterInfo(view, { server, rootsPem: pki.clusterCa.bundlePem }, signal)
+      // Only now: as long as it is not known, nobody writes cluster-info.
+      clusterId = await clusterIdOf(view, signal)
+      await keepClusterInfo(clusterInfo, signal)
     },
   }
 }
