@@ -97,7 +97,11 @@ func (t *target) newTransport() *http.Transport {
 }
 
 func (w *worker) open(ctx context.Context) error {
-	response, err := w.send(ctx, http.MethodGet, "/version", nil)
+	path := "/version"
+	if w.target.options.op == "request" && w.target.options.body == nil {
+		path = w.target.options.path // not every server of documents has a version
+	}
+	response, err := w.send(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
@@ -106,7 +110,7 @@ func (w *worker) open(ctx context.Context) error {
 		return fmt.Errorf("connect: %w", err)
 	}
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("connect: GET /version answered %s", response.Status)
+		return fmt.Errorf("connect: GET %s answered %s", path, response.Status)
 	}
 	if w.target.options.http2 != (response.ProtoMajor == 2) {
 		return fmt.Errorf("connect: the server speaks %s", response.Proto)
