@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { randomFillSync } from 'node:crypto'
 import type { DialResponse } from '../protocol/index.ts'
 import { DialFailed } from './dial-failed.ts'
 import type { Channel } from './link.ts'
@@ -16,8 +16,20 @@ export interface DialHost {
   open(address: string, connectId: number): Channel
 }
 
+/** Drawn in advance: a call for each dial would cost more than the packet. */
+const pool = Buffer.alloc(4096)
+let drawn = pool.length
+
 /** 63 bits, as Konnectivity's ends make them. */
-const newRandom = (): bigint => randomBytes(8).readBigUInt64BE() >> 1n
+function newRandom(): bigint {
+  if (drawn === pool.length) {
+    randomFillSync(pool)
+    drawn = 0
+  }
+  const random = pool.readBigUInt64BE(drawn) >> 1n
+  drawn += 8
+  return random
+}
 
 /** Our dials that wait for the other end's answer. */
 export class OutgoingDials {

@@ -1,13 +1,15 @@
-import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http'
-import { createServer } from 'node:http'
-import { createServer as createSecureServer } from 'node:https'
-import type { Socket } from 'node:net'
+import { createServer, type Server } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { TlsOptions } from 'node:tls'
+import {
+  createServer as createSecureServer,
+  type Server as SecureServer,
+  type TlsOptions,
+} from 'node:tls'
 import type { Clock, Logger } from '../../../core/index.ts'
 import { parseHostPort, showHostPort } from '../host-port.ts'
 import type { ServerMetrics } from '../server-metrics.ts'
 import type { TunnelHub } from '../tunnel-hub.ts'
+import { type ConnectHead, readConnectHead } from './connect-head.ts'
 import { failureBody, failureStatus, failureText } from './dial-answer.ts'
 import { quietStart } from './quiet-start.ts'
 
@@ -26,6 +28,14 @@ const defaultHeaderTimeoutMs = 60_000
 const quietMs = 100
 /** How long a refused client may take to read why. */
 const lingerMs = 2_000
+
+/** Ends of direction are ours to order. */
+const socketOptions = {
+  allowHalfOpen: true,
+  noDelay: true,
+  keepAlive: true,
+  keepAliveInitialDelay: 30_000,
+}
 
 const statusTexts: Readonly<Record<number, string>> = {
   400: 'Bad Request',
@@ -53,24 +63,14 @@ export class ConnectFrontEnd {
 
   /** A server for a unix socket. */
   cleartextServer(): Server {
-    const server = createServer(this.#options())
-    server.on('connection', (socket: Socket) => this.#accepted(socket))
-    return this.#attach(server)
+    return createServer(socketOptions, (socket) => this.#accepted(socket))
   }
 
   /** A server for TCP. */
-  secureServer(tls: TlsOptions): Server & { setSecureContext(options: TlsOptions): void } {
-    const options = {
-      ...this.#options(),
-      ...tls,
-      ALPNProtocols: ['http/1.1'],
-      // Not in the types of https, but it goes on to the TLS sockets: ends of direction are ours to order.
-      allowHalfOpen: true,
-    }
-    const server = createSecureServer(options)
-    server.on('secureConnection', (socket) => this.#accepted(socket))
+  secureServer(tls: TlsOptions): SecureServer {
+    const options = { ...socketOptions, ...tls, ALPNProtocols: ['http/1.1'] }
+    const server = createSecureServer(options, (socket) => this.#accepted(socket))
     server.on('tlsClientError', (err) => this.#parts.log.debug({ err }, 'tls handshake failed'))
-    this.#attach(server)
     return server
   }
 
@@ -79,60 +79,36 @@ export class ConnectFrontEnd {
     for (const socket of this.#sockets) socket.destroy()
   }
 
-  #options(): ServerOptions {
-    const { headerTimeoutMs = defaultHeaderTimeoutMs } = this.#parts
-    return {
-      headersTimeout: headerTimeoutMs,
-      requestTimeout: headerTimeoutMs,
-      connectionsCheckingInterval: Math.min(5_000, Math.ceil(headerTimeoutMs / 4)),
-      keepAliveTimeout: 1_000,
-      noDelay: true,
-      keepAlive: true,
-      keepAliveInitialDelay: 30_000,
-    }
-  }
-
-  #attach(server: Server): Server {
-    server.on('connect', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-      this.#connect(request, socket, head).catch((err: unknown) => {
-        this.#parts.log.error({ err }, 'serving CONNECT failed')
-        socket.destroy()
-      })
-    })
-    server.on('request', (_request: IncomingMessage, response: ServerResponse) => {
-      response.writeHead(405, {
-        'content-type': 'text/plain',
-        connection: 'close',
-        allow: 'CONNECT',
-      })
-      response.end('this proxy only supports CONNECT passthrough\n')
-    })
-    server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
-      if (!socket.writable || error.code === 'ECONNRESET') socket.destroy()
-      else if (error.code === 'HPE_HEADER_OVERFLOW') answer(socket, 431, 'the request is too large')
-      else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') socket.destroy()
-      else answer(socket, 400, 'this is not an HTTP request')
-    })
-    return server
-  }
-
   #accepted(socket: Duplex): void {
+    const { headerTimeoutMs = defaultHeaderTimeoutMs, log } = this.#parts
     this.#sockets.add(socket)
     // Whatever happens to it, nobody may be surprised by an error without a listener.
     socket.on('error', () => {})
-    socket.once('close', () => this.#sockets.delete(socket))
+    const tooSlow = setTimeout(() => socket.destroy(), headerTimeoutMs)
+    socket.once('close', () => {
+      clearTimeout(tooSlow)
+      this.#sockets.delete(socket)
+    })
+    readHead(socket, (head) => {
+      clearTimeout(tooSlow)
+      if (head.kind === 'fault') answer(socket, head.status, head.text)
+      else
+        this.#connect(head.target, socket).catch((err: unknown) => {
+          log.error({ err }, 'serving CONNECT failed')
+          socket.destroy()
+        })
+    })
   }
 
-  async #connect(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+  async #connect(requestTarget: string, socket: Duplex): Promise<void> {
     const { hub, log } = this.#parts
     // The request-target counts, never the Host header: kube-apiserver sends a dummy there.
-    const target = parseHostPort(request.url ?? '')
+    const target = parseHostPort(requestTarget)
     if (!target) {
       answer(socket, 400, 'the request-target must be HOST:PORT')
       return
     }
     const address = showHostPort(target)
-    if (head.length > 0) socket.unshift(head)
     const waiting = watchForEnd(socket)
     try {
       const far = await hub.open(address, waiting.gone)
@@ -157,6 +133,35 @@ export class ConnectFrontEnd {
       metrics.frontendWriteDuration.observe((clock.monotonic() - begun) / 1_000),
     )
   }
+}
+
+/** Reads until the head of the request is whole or wrong; bytes after it stay unread. */
+function readHead(
+  socket: Duplex,
+  done: (head: Exclude<ConnectHead, { kind: 'incomplete' }>) => void,
+): void {
+  let bytes: Buffer = Buffer.alloc(0)
+  const read = (): void => {
+    const chunk: Buffer | null = socket.read()
+    if (chunk === null) {
+      // The end, or a false alarm.
+      if (socket.readableEnded) socket.destroy()
+      return
+    }
+    bytes = bytes.length === 0 ? chunk : Buffer.concat([bytes, chunk])
+    const head = readConnectHead(bytes)
+    if (head.kind === 'incomplete') return
+    socket.off('readable', read)
+    socket.off('end', gone)
+    if (head.kind === 'connect' && head.length < bytes.length)
+      socket.unshift(bytes.subarray(head.length))
+    done(head)
+  }
+  const gone = (): void => {
+    socket.destroy()
+  }
+  socket.on('readable', read)
+  socket.once('end', gone)
 }
 
 /** Aborts when the client goes away before it is answered; what it sends meanwhile waits in a buffer of fixed size. */
