@@ -19,6 +19,16 @@ export interface AuthorizedRequest {
   readonly audit?: AuditNotes
 }
 
+/** Ends a stream whose credential no longer counts. */
+export class StreamCut extends Error {
+  readonly reason: 'revoked' | 'credential-expired'
+
+  constructor(reason: StreamCut['reason']) {
+    super(reason)
+    this.reason = reason
+  }
+}
+
 /** Where the request pipeline ends. */
 export interface Backend {
   readonly view: ClusterView

@@ -1,4 +1,5 @@
 import type { Feature } from '../feature.ts'
+import { addonFeature } from './addon-feature.ts'
 import { discoveryFeature } from './discovery-feature.ts'
 import { issuerFeature } from './issuer-feature.ts'
 import { tunnelFeature } from './tunnel-feature.ts'
@@ -10,4 +11,5 @@ export const allFeatures: readonly Feature[] = [
   discoveryFeature,
   issuerFeature,
   workloadFeature,
+  addonFeature,
 ]

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { defineOptions, longestTimerMs, type OptionValues } from '../../core/index.ts'
+import { addonOptions } from './addon-options.ts'
 import { discoveryOptions } from './discovery-options.ts'
 import { tunnelOptions } from './tunnel-options.ts'
 
@@ -239,6 +240,7 @@ export const serverOptions = defineOptions({
     describe: 'how long Events are kept',
   },
   ...tunnelOptions,
+  ...addonOptions,
   ...discoveryOptions,
   'audit-log-path': {
     type: 'path',

@@ -1,4 +1,4 @@
-import { type Authentication, longestTimerMs } from '../../core/index.ts'
+import { type Authentication, longestTimerMs, StreamCut } from '../../core/index.ts'
 import type { Exchange } from '../exchange.ts'
 import type { PipelineParts } from '../pipeline-parts.ts'
 
@@ -10,7 +10,7 @@ export function bindToCredential(exchange: Exchange, parts: PipelineParts): void
 }
 
 function bind(exchange: Exchange, authentication: Authentication, parts: PipelineParts): void {
-  const stop = parts.onRevoked?.(authentication, () => exchange.cut(new Error('revoked')))
+  const stop = parts.onRevoked?.(authentication, () => exchange.cut(new StreamCut('revoked')))
   if (stop) exchange.onEnd(stop)
   const remainingMs = (authentication.expiresAt ?? Number.POSITIVE_INFINITY) - exchange.receivedAt
   if (remainingMs > longestTimerMs) return
@@ -19,5 +19,5 @@ function bind(exchange: Exchange, authentication: Authentication, parts: Pipelin
 }
 
 function expire(exchange: Exchange): void {
-  exchange.cut(new Error('the credential has expired'))
+  exchange.cut(new StreamCut('credential-expired'))
 }

@@ -1,0 +1,109 @@
+import { createHash } from 'node:crypto'
+import type { Agent } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { connect as connectTls, type TLSSocket } from 'node:tls'
+import type { Dialer } from '../../../core/index.ts'
+import { ConnectionPool } from '../../../http/pool/index.ts'
+import { authorityOf, type ProxyBackend } from '../target/index.ts'
+
+const handshakeMs = 10_000
+const maxPerBackend = 1_024
+const maxBackends = 1_024
+
+interface KeptPool {
+  readonly pool: ConnectionPool
+  /** Lets no connection come back. */
+  readonly retire: () => void
+}
+
+/** Connections to backends, kept for the next request to the same vetted address. */
+export class BackendConnections {
+  readonly #dialer: Dialer
+  /** The one used last is the last one. */
+  readonly #pools = new Map<string, KeptPool>()
+
+  constructor(dialer: Dialer) {
+    this.#dialer = dialer
+  }
+
+  /** What Node's http client takes connections from. */
+  agentFor(backend: ProxyBackend): Agent {
+    const key = keyOf(backend)
+    const known = this.#pools.get(key) ?? this.#create(backend)
+    this.#pools.delete(key)
+    this.#pools.set(key, known)
+    this.#dropOldest()
+    // Node's client wants of its agent just what a pool has; its types want the whole class.
+    return known.pool as unknown as Agent
+  }
+
+  /** A connection that is nobody else's, for another protocol. */
+  async open(backend: ProxyBackend, signal: AbortSignal): Promise<Duplex> {
+    const connection = await this.#dialer.dial(backend, signal)
+    return backend.scheme === 'https' ? secured(connection, backend, signal) : connection
+  }
+
+  close(): void {
+    for (const { pool, retire } of this.#pools.values()) {
+      retire()
+      pool.closeIdle()
+    }
+    this.#pools.clear()
+  }
+
+  #create(backend: ProxyBackend): KeptPool {
+    const supply = {
+      tls: backend.scheme === 'https',
+      retired: false,
+      openHttp1: () => this.open(backend, AbortSignal.timeout(2 * handshakeMs)),
+    }
+    const retire = (): void => {
+      supply.retired = true
+    }
+    return { pool: new ConnectionPool(supply, maxPerBackend), retire }
+  }
+
+  #dropOldest(): void {
+    if (this.#pools.size <= maxBackends) return
+    for (const [key, { pool, retire }] of this.#pools) {
+      retire()
+      pool.closeIdle()
+      this.#pools.delete(key)
+      return
+    }
+  }
+}
+
+function keyOf(backend: ProxyBackend): string {
+  const { scheme, trust } = backend
+  const trusted = trust && createHash('sha256').update(trust.caPem).digest('base64')
+  return [scheme, authorityOf(backend), trusted, trust?.serverName].join(' ')
+}
+
+function secured(
+  connection: Duplex,
+  { trust }: ProxyBackend,
+  signal: AbortSignal,
+): Promise<TLSSocket> {
+  const socket = connectTls({
+    socket: connection,
+    ALPNProtocols: ['http/1.1'],
+    // Kubernetes verifies no backend; a Service that names a CA is verified.
+    ...(trust ? { ca: trust.caPem, servername: trust.serverName } : { rejectUnauthorized: false }),
+  })
+  return new Promise((resolve, reject) => {
+    const end = (cause: unknown): void => {
+      socket.destroy()
+      connection.destroy()
+      reject(cause instanceof Error ? cause : new Error('the TLS handshake failed', { cause }))
+    }
+    const abort = (): void => end(signal.reason)
+    signal.addEventListener('abort', abort, { once: true })
+    socket.once('secureConnect', () => {
+      signal.removeEventListener('abort', abort)
+      socket.off('error', end)
+      resolve(socket)
+    })
+    socket.once('error', end)
+  })
+}

@@ -1,0 +1,31 @@
+import type { IncomingMessage } from 'node:http'
+import { ApiError } from '../../../core/index.ts'
+import type { ProxyBackend } from '../target/index.ts'
+import type { AnswerPlaces } from './answer-headers.ts'
+import type { BackendConnections } from './backend-connections.ts'
+import type { Meter } from './relay.ts'
+
+/** One request on its way to a backend. */
+export interface Forwarding {
+  readonly connections: BackendConnections
+  readonly backend: ProxyBackend
+  readonly request: IncomingMessage
+  /** Path and query at the backend. */
+  readonly path: string
+  /** As a flat list. */
+  readonly headers: readonly string[]
+  readonly places: AnswerPlaces
+  /** What we add to the answer, as `name: values`. */
+  readonly added: ReadonlyMap<string, readonly string[]>
+  readonly meters: { readonly toBackend: Meter; readonly toClient: Meter }
+  /** Aborts when the client is gone or the exchange is cut. */
+  readonly signal: AbortSignal
+}
+
+/** What is thrown when a backend cannot be reached or answers no HTTP. */
+export function unreachable(error: unknown): ApiError {
+  const why = error instanceof Error ? error.message : 'unknown error'
+  return new ApiError('ServiceUnavailable', `error trying to reach service: ${why}`, {
+    cause: error,
+  })
+}

@@ -1,0 +1,6 @@
+export { BackendConnections } from './backend-connections.ts'
+export type { Forwarding } from './exchange.ts'
+export { forwardRequest } from './forward-request.ts'
+export { forwardUpgrade, type LeavingClient } from './forward-upgrade.ts'
+export type { Meter } from './relay.ts'
+export { backendHeaders, hostOf } from './request-headers.ts'

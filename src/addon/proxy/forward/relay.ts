@@ -1,0 +1,32 @@
+import type { Readable, Writable } from 'node:stream'
+
+/** Is told of all bytes that pass, and says for how many milliseconds the next ones must wait. */
+export type Meter = (bytes: number) => number
+
+/**
+ * Copies a stream as fast as its reader and its meter let it, and ends the other one with it. By hand, since a meter
+ * holds back what `pipe` would send.
+ */
+export function relay(source: Readable, sink: Writable, meter: Meter): void {
+  let isFull = false
+  let held: NodeJS.Timeout | undefined
+  const goOn = (): void => {
+    if (!isFull && held === undefined) source.resume()
+  }
+  sink.on('drain', () => {
+    isFull = false
+    goOn()
+  })
+  source.on('data', (chunk: Buffer) => {
+    const waitMs = meter(chunk.length)
+    isFull = !sink.write(chunk)
+    if (waitMs > 0)
+      held = setTimeout(() => {
+        held = undefined
+        goOn()
+      }, waitMs)
+    if (isFull || held !== undefined) source.pause()
+  })
+  source.once('end', () => sink.end())
+  source.once('close', () => clearTimeout(held))
+}

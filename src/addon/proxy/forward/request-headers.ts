@@ -1,0 +1,81 @@
+import type { IncomingMessage } from 'node:http'
+import { withoutIdentity } from '../../../authn/index.ts'
+import {
+  endToEndHeaders,
+  foldHeaderName,
+  headerPairs,
+  rawHeaderValues,
+} from '../../../http/index.ts'
+
+/** What a request tells its backend besides what its client said. */
+export interface ForwardedFacts {
+  /** The path by which the client reached the proxy. */
+  readonly uri: string
+  readonly peer: string
+  /** In place of whatever credential the client has sent. */
+  readonly token?: string
+  /** A cookie that is ours and no business of the add-on. */
+  readonly isOwnCookie: (pair: string) => boolean
+  readonly isIdentityHeader: (name: string) => boolean
+}
+
+/** Set by us, or answered before the request goes on. */
+const own = new Set(['host', 'expect', 'cookie', 'content-length', 'x-forwarded-for'])
+const ownFolded = new Set(['x-forwarded-uri'])
+
+/**
+ * The headers of a request as its backend gets them, as a flat list: nothing of the client's connection, no
+ * credential and no claim of an identity in any spelling, then what we say ourselves.
+ */
+export function backendHeaders(request: IncomingMessage, facts: ForwardedFacts): string[] {
+  const { rawHeaders, headers } = request
+  const kept = withoutIdentity(endToEndHeaders(rawHeaders), facts.isIdentityHeader)
+  const out = ['Host', hostOf(request)]
+  for (const [name, value] of headerPairs(kept)) {
+    const lower = name.toLowerCase()
+    if (!own.has(lower) && !ownFolded.has(foldHeaderName(lower))) out.push(name, value)
+  }
+  const cookies = foreignCookies(rawHeaders, facts)
+  if (cookies !== '') out.push('Cookie', cookies)
+  const hops = [...rawHeaderValues(rawHeaders, 'x-forwarded-for'), facts.peer]
+  out.push('X-Forwarded-For', hops.filter((hop) => hop !== '').join(', '))
+  out.push('X-Forwarded-Uri', facts.uri)
+  if (facts.token !== undefined) out.push('Authorization', `Bearer ${facts.token}`)
+  out.push(...framing(request.method, headers))
+  return out
+}
+
+/** The host that the client asked for; HTTP/2 has its own field for it. */
+export const hostOf = ({ headers }: Pick<IncomingMessage, 'headers'>): string =>
+  headers.host ?? String(headers[':authority'] ?? '')
+
+/** Whether a request has a body. */
+export const hasBody = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean =>
+  headers['transfer-encoding'] !== undefined ||
+  Number(headers['content-length'] ?? 0) > 0 ||
+  isOpenStream(headers)
+
+/** HTTP/2 frames bodies by itself: without a length, only the end of the stream tells that there is none. */
+const isOpenStream = (headers: IncomingMessage['headers']): boolean =>
+  headers[':method'] !== undefined &&
+  headers['content-length'] === undefined &&
+  bodyMethods.has(String(headers[':method']))
+
+const bodyMethods = new Set(['POST', 'PUT', 'PATCH'])
+
+/** The framing belongs to one connection, but that there is a body, and how long it is, does not. */
+function framing(method: string | undefined, headers: IncomingMessage['headers']): string[] {
+  const length = headers['content-length']
+  if (headers['transfer-encoding'] !== undefined || isOpenStream(headers))
+    return ['Transfer-Encoding', 'chunked']
+  if (length !== undefined) return ['Content-Length', length]
+  return bodyMethods.has(method ?? '') ? ['Content-Length', '0'] : []
+}
+
+function foreignCookies(rawHeaders: readonly string[], { isOwnCookie }: ForwardedFacts): string {
+  return rawHeaderValues(rawHeaders, 'cookie')
+    .flatMap((value) => value.split(';'))
+    .map((pair) => pair.trim())
+    .filter((pair) => pair !== '' && !isOwnCookie(pair))
+    .join('; ')
+}

@@ -1,0 +1,2 @@
+export * from './add-auth.ts'
+export { refuseForeignPages } from './browser-policy.ts'

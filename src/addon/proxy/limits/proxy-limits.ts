@@ -1,0 +1,69 @@
+import { ApiError, goQuote, type KubeObject, parseDuration } from '../../../core/index.ts'
+
+/** How much one user may use of the proxy. */
+export interface ProxyLimits {
+  readonly requestsPerSecond: number
+  /** Requests that may come at once after a pause. */
+  readonly requestBurst: number
+  /** Requests at a time. */
+  readonly maxRequests: number
+  /** Upgraded connections at a time. */
+  readonly maxTunnels: number
+  /** In each direction, over all connections together. */
+  readonly bytesPerSecond: number
+  readonly maxRequestMs: number
+  readonly maxTunnelMs: number
+  /** How long nothing may pass. */
+  readonly idleMs: number
+}
+
+const wholeNumber = (text: string): number | undefined =>
+  /^[1-9]\d{0,14}$/.test(text) ? Number(text) : undefined
+
+const unit: Readonly<Record<string, number>> = { '': 1, Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30 }
+
+function bytes(text: string): number | undefined {
+  const [, number = '', suffix = ''] = /^(\d+)(Ki|Mi|Gi)?$/.exec(text) ?? []
+  const count = wholeNumber(number)
+  return count && count * (unit[suffix] ?? 1)
+}
+
+function duration(text: string): number | undefined {
+  const ms = parseDuration(text)
+  return ms !== undefined && ms > 0 ? ms : undefined
+}
+
+/** The annotations by which a Service asks for tighter limits, how each is read and what it limits. */
+export const limitAnnotations: ReadonlyMap<
+  string,
+  { readonly limit: keyof ProxyLimits; readonly read: (text: string) => number | undefined }
+> = new Map([
+  ['sallyport.dev/proxy-requests-per-second', { limit: 'requestsPerSecond', read: wholeNumber }],
+  ['sallyport.dev/proxy-request-burst', { limit: 'requestBurst', read: wholeNumber }],
+  ['sallyport.dev/proxy-max-requests', { limit: 'maxRequests', read: wholeNumber }],
+  ['sallyport.dev/proxy-max-tunnels', { limit: 'maxTunnels', read: wholeNumber }],
+  ['sallyport.dev/proxy-bytes-per-second', { limit: 'bytesPerSecond', read: bytes }],
+  ['sallyport.dev/proxy-max-request-age', { limit: 'maxRequestMs', read: duration }],
+  ['sallyport.dev/proxy-max-tunnel-age', { limit: 'maxTunnelMs', read: duration }],
+  ['sallyport.dev/proxy-idle-timeout', { limit: 'idleMs', read: duration }],
+])
+
+/**
+ * The limits for one Service: what its annotations ask for within the operator's bounds, or `undefined` when it asks
+ * for nothing. One that cannot be read is a 503: whoever wrote it meant a limit.
+ */
+export function limitsOfService(service: KubeObject, bounds: ProxyLimits): ProxyLimits | undefined {
+  let limits: ProxyLimits | undefined
+  for (const [name, text] of Object.entries(service.metadata.annotations ?? {})) {
+    const known = limitAnnotations.get(name)
+    if (!known) continue
+    const value = known.read(text)
+    if (value === undefined)
+      throw new ApiError(
+        'ServiceUnavailable',
+        `service ${goQuote(service.metadata.name)} has a limit that cannot be read: ${name}: ${goQuote(text)}`,
+      )
+    limits = { ...(limits ?? bounds), [known.limit]: Math.min(value, bounds[known.limit]) }
+  }
+  return limits
+}

@@ -1,0 +1,2 @@
+export { htmlStreams, isReadableCoding } from './html-stream.ts'
+export { rewriteUrl, type UrlPlaces } from './rewrite-url.ts'

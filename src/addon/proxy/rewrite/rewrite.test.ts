@@ -1,0 +1,117 @@
+import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import {
+  brotliCompressSync,
+  brotliDecompressSync,
+  deflateSync,
+  gunzipSync,
+  gzipSync,
+  inflateSync,
+} from 'node:zlib'
+import { describe, expect, test } from 'vitest'
+import { HtmlRewriter } from './html-rewriter.ts'
+import { htmlStreams } from './html-stream.ts'
+import { rewriteUrl } from './rewrite-url.ts'
+
+const places = { prefix: '/p/x', backend: '10.0.0.1:8080', requestHost: 'api.example:6443' }
+
+test.each([
+  ['/a', '/p/x/a'],
+  ['/', '/p/x/'],
+  ['/a?b=/c#d', '/p/x/a?b=/c#d'],
+  ['/p/x/a', '/p/x/a'],
+  ['/p/x', '/p/x'],
+  ['/p/x?y', '/p/x?y'],
+  ['/p/xy', '/p/x/p/xy'],
+  ['a/b', 'a/b'],
+  ['?q', '?q'],
+  ['#f', '#f'],
+  ['', ''],
+  ['mailto:/x', 'mailto:/x'],
+  ['javascript:/x/', 'javascript:/x/'],
+  ['http://10.0.0.1:8080/a', '/p/x/a'],
+  ['http://10.0.0.1:8080', '/p/x/'],
+  ['//10.0.0.1:8080/a', '/p/x/a'],
+  ['https://api.example:6443/a', 'https://api.example:6443/p/x/a'],
+  ['HTTPS://API.example:6443/a', 'HTTPS://API.example:6443/p/x/a'],
+  ['http://elsewhere/a', 'http://elsewhere/a'],
+  ['//elsewhere/a', '//elsewhere/a'],
+  ['http://10.0.0.1:8080@elsewhere/a', 'http://10.0.0.1:8080@elsewhere/a'],
+  ['http://10.0.0.1:80/a', 'http://10.0.0.1:80/a'],
+  ['/../../other', '/p/x/other'],
+  ['/a/%2e%2e/%2E./b?c', '/p/x/b?c'],
+])('the URL %j becomes %j [ADDON-P4]', (url, expected) => {
+  expect(rewriteUrl(url, places)).toBe(expected)
+})
+
+const pages: [string, string][] = [
+  ['<a href="/x">', '<a href="/p/x/x">'],
+  ["<A class=b HREF='/x' >", "<A class=b HREF='/p/x/x' >"],
+  ['<a href=/x>', '<a href=/p/x/x>'],
+  ['<a\n  href = "/x"\n>text</a>', '<a\n  href = "/p/x/x"\n>text</a>'],
+  [
+    '<img src="/i.png"/><form action=/f method=post>',
+    '<img src="/p/x/i.png"/><form action=/p/x/f method=post>',
+  ],
+  [
+    '<link href="/s.css" rel=stylesheet><script src="/j.js"></script>',
+    '<link href="/p/x/s.css" rel=stylesheet><script src="/p/x/j.js"></script>',
+  ],
+  ['<a title="a > b" href="/x">', '<a title="a > b" href="/p/x/x">'],
+  ['<a data-href="/x" href="x">', '<a data-href="/x" href="x">'],
+  ['<div href="/x" title=\'<a href="/y">\'>', '<div href="/x" title=\'<a href="/y">\'>'],
+  ['<!-- <a href="/x"> --><a href="/y">', '<!-- <a href="/x"> --><a href="/p/x/y">'],
+  [
+    '<script>var a = "<a href=\\"/x\\">" < 1</script><a href="/y">',
+    '<script>var a = "<a href=\\"/x\\">" < 1</script><a href="/p/x/y">',
+  ],
+  ['<style>a{background:url(/x)}</style>', '<style>a{background:url(/x)}</style>'],
+  ['<textarea><a href="/x"></textarea >', '<textarea><a href="/x"></textarea >'],
+  ['1 < 2 <3 <<a href="/x">', '1 < 2 <3 <<a href="/p/x/x">'],
+  ['<!doctype html><?pi <a href="/x">', '<!doctype html><?pi <a href="/x">'],
+  ['caf\u00e9 <a href="/caf\u00e9">', 'caf\u00e9 <a href="/p/x/caf\u00e9">'],
+  ['<a href="/cut off', '<a href="/cut off'],
+  [
+    '<video poster="/p.png" src="/v"><object data="/o">',
+    '<video poster="/p/x/p.png" src="/p/x/v"><object data="/p/x/o">',
+  ],
+]
+
+describe('a page', () => {
+  const rewriterOf = () => new HtmlRewriter((url) => rewriteUrl(url, places))
+
+  test.each(pages)('%j is rewritten in one piece [ADDON-P4]', (page, expected) => {
+    const rewriter = rewriterOf()
+    expect(rewriter.push(page) + rewriter.end()).toBe(expected)
+  })
+
+  test.each(pages)('%j is rewritten however it is cut [ADDON-P4]', (page, expected) => {
+    for (let size = 1; size < page.length; size++) {
+      const rewriter = rewriterOf()
+      let out = ''
+      for (let at = 0; at < page.length; at += size) out += rewriter.push(page.slice(at, at + size))
+      expect(out + rewriter.end()).toBe(expected)
+    }
+  })
+
+  test('is not kept for a tag without an end', () => {
+    const rewriter = rewriterOf()
+    rewriter.push('<a ')
+    expect(rewriter.push('x'.repeat(70_000))).toHaveLength(70_003)
+  })
+
+  const same = (bytes: Buffer): Buffer => bytes
+  test.each<[string, (bytes: Buffer) => Buffer, (bytes: Buffer) => Buffer]>([
+    ['', same, same],
+    ['gzip', gzipSync, gunzipSync],
+    ['deflate', deflateSync, inflateSync],
+    ['br', brotliCompressSync, brotliDecompressSync],
+  ])('is rewritten under the coding %j [ADDON-P4]', async (coding, encode, decode) => {
+    const [first, ...others] = htmlStreams(coding, (url) => rewriteUrl(url, places))
+    if (!first) throw new Error('no stream')
+    const source = Readable.from([encode(Buffer.from('<a href="/x">\u00fc'))])
+    let stream: NodeJS.ReadableStream = source.pipe(first)
+    for (const each of others) stream = stream.pipe(each)
+    expect(String(decode(await buffer(stream)))).toBe('<a href="/p/x/x">\u00fc')
+  })
+})

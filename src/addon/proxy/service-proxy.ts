@@ -1,0 +1,279 @@
+import type { ServerResponse } from 'node:http'
+import {
+  ApiError,
+  type AuthorizedRequest,
+  hasReason,
+  pause,
+  StreamCut,
+  type UserInfo,
+} from '../../core/index.ts'
+import { judgeUpgrade } from '../../http/index.ts'
+import {
+  BackendConnections,
+  backendHeaders,
+  type Forwarding,
+  forwardRequest,
+  forwardUpgrade,
+  hostOf,
+  type LeavingClient,
+} from './forward/index.ts'
+import { isMarker, setMarker, wantsGroups } from './identity/index.ts'
+import { type Admission, Budgets, limitsOfService, type SessionKind } from './limits/index.ts'
+import { type Plan, planRequest } from './plan-request.ts'
+import { type ProxyMetrics, proxyMetrics } from './proxy-metrics.ts'
+import { isStillAllowed, requireCreate } from './rights.ts'
+import type { ServiceProxyParts } from './service-proxy-parts.ts'
+import { type CutReason, type Session, SessionBook } from './session/index.ts'
+import { authorityOf, type ProxiedResource } from './target/index.ts'
+
+/** A client that asks to leave HTTP, as the server hands it over. */
+export type UpgradingClient = Omit<LeavingClient, 'protocol'>
+
+/** How often ages are looked at. */
+const longestSweepMs = 1_000
+
+/** One request and where its answer goes. */
+interface Asked {
+  readonly authorized: AuthorizedRequest
+  readonly response: ServerResponse
+  readonly kind: SessionKind
+  readonly signal: AbortSignal
+}
+
+/** Forwards requests to Services, Pods and nodes as their users, within limits, for as long as they may. */
+export class ServiceProxy {
+  readonly sessions: SessionBook
+  readonly #parts: ServiceProxyParts
+  readonly #connections: BackendConnections
+  readonly #budgets: Budgets
+  readonly #metrics: ProxyMetrics
+
+  constructor(parts: ServiceProxyParts) {
+    this.#parts = parts
+    this.#connections = new BackendConnections(parts.dialer)
+    this.#budgets = new Budgets(parts.clock)
+    this.sessions = new SessionBook(parts.clock)
+    this.#metrics = proxyMetrics(parts.metrics, () => this.sessions.size)
+  }
+
+  /** Answers a request of which the URL names a resource of this kind. */
+  async serve(
+    resource: ProxiedResource,
+    authorized: AuthorizedRequest,
+    response: ServerResponse,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const plan = await planRequest(authorized, resource, this.#parts, signal)
+    const { method } = authorized.request
+    if (plan.path === '' && (method === 'GET' || method === 'HEAD')) {
+      redirect(plan, authorized, response)
+      return
+    }
+    await this.#pass({ authorized, response, kind: 'Request', signal }, plan, (forwarding) =>
+      forwardRequest(forwarding, response),
+    )
+  }
+
+  /** Answers a request to leave HTTP. */
+  async upgrade(
+    resource: ProxiedResource,
+    authorized: AuthorizedRequest,
+    client: UpgradingClient,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { response } = client
+    const verdict = judgeUpgrade(authorized.request)
+    if (verdict.problem !== undefined) {
+      if (verdict.status === 426) response.setHeader('Sec-WebSocket-Version', '13')
+      throw new ApiError('BadRequest', verdict.problem)
+    }
+    await requireCreate(authorized, this.#parts, signal)
+    const plan = await planRequest(authorized, resource, this.#parts, signal)
+    const leaving = { ...client, claim: () => client.claim(), protocol: verdict.protocol }
+    await this.#pass({ authorized, response, kind: 'Tunnel', signal }, plan, (forwarding) =>
+      forwardUpgrade(forwarding, leaving),
+    )
+  }
+
+  /** Watches over what is open until `signal` aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { recheckMs } = this.#parts
+    while (!signal.aborted) {
+      await pause(Math.min(longestSweepMs, recheckMs), signal)
+      await this.sessions.sweep(recheckMs, signal)
+      this.#budgets.sweep()
+    }
+    this.#connections.close()
+  }
+
+  async #pass(
+    asked: Asked,
+    plan: Plan,
+    forward: (forwarding: Forwarding) => Promise<void>,
+  ): Promise<void> {
+    const admission = this.#admit(asked, plan)
+    const session = this.#open(asked, plan)
+    const unlink = follow(asked, session)
+    try {
+      await forward(await this.#forwarding(asked, plan, admission, session))
+    } catch (error) {
+      throw session.reason === undefined ? error : inWords(session.reason, error)
+    } finally {
+      unlink()
+      admission.leave()
+      this.sessions.close(session)
+      if (session.reason !== undefined) this.#metrics.cut(session.reason)
+    }
+  }
+
+  /** Whoever acts as others pays for it, or they could have as many budgets as there are others. */
+  #admit({ authorized, kind }: Asked, { service, target }: Plan): Admission {
+    const { user, impersonator } = authorized.authentication
+    const { limits } = this.#parts
+    const { username } = impersonator ?? user
+    const own = service && limitsOfService(service, limits)
+    const claims = [
+      { key: username, limits },
+      ...(own ? [{ key: `${username}\0${target.namespace}/${target.name}`, limits: own }] : []),
+    ]
+    try {
+      return this.#budgets.enter(kind, claims)
+    } catch (error) {
+      if (hasReason(error, 'TooManyRequests')) this.#metrics.limited()
+      throw error
+    }
+  }
+
+  #open({ authorized, response, kind }: Asked, plan: Plan): Session {
+    const { authentication, info, request, audit } = authorized
+    const { service, backend, trigger } = plan
+    const limits = (service && limitsOfService(service, this.#parts.limits)) ?? this.#parts.limits
+    const verbs = kind === 'Tunnel' ? [info.verb, 'create'] : [info.verb]
+    const endpoint = `${backend.scheme}://${authorityOf(backend)}`
+    audit?.annotate('sallyport.dev/proxied-to', endpoint)
+    if (trigger) audit?.annotate('sallyport.dev/add-auth', trigger)
+    return this.sessions.open({
+      kind,
+      namespace: info.namespace || 'kube-system',
+      target: `${info.resource}/${info.name}`,
+      user: authentication.user.username,
+      method: request.method ?? '',
+      endpoint,
+      identity: trigger ?? '',
+      auditId: String(response.getHeader('audit-id') ?? ''),
+      maxAgeMs: kind === 'Tunnel' ? limits.maxTunnelMs : limits.maxRequestMs,
+      idleMs: limits.idleMs,
+      isStillAllowed: (until) => isStillAllowed(authorized, verbs, this.#parts, until),
+    })
+  }
+
+  async #forwarding(
+    { authorized: { request, authentication }, response }: Asked,
+    plan: Plan,
+    admission: Admission,
+    session: Session,
+  ): Promise<Forwarding> {
+    const { backend, prefix, trigger, path, query } = plan
+    if (trigger) this.#metrics.identified(trigger)
+    const token = trigger && (await this.#token(plan, authentication.user))
+    const facts = {
+      uri: prefix + path,
+      peer: request.socket.remoteAddress ?? '',
+      ...(token !== undefined && { token }),
+      isOwnCookie: isMarker,
+      isIdentityHeader: this.#parts.isIdentityHeader,
+    }
+    // Ours is said by the head of the answer; what the add-on says comes in its place.
+    response.removeHeader('cache-control')
+    return {
+      connections: this.#connections,
+      backend,
+      request,
+      path: `${path === '' ? '/' : path}${query}`,
+      headers: backendHeaders(request, facts),
+      places: {
+        prefix,
+        backend: authorityOf(backend),
+        requestHost: hostOf(request),
+        hasIdentity: trigger !== undefined,
+        isOwnCookie: isMarker,
+      },
+      added: new Map(trigger === 'query' ? [['set-cookie', [setMarker(prefix)]]] : []),
+      meters: {
+        toBackend: (bytes) => {
+          session.passed('toBackend', bytes)
+          return admission.toBackend(bytes)
+        },
+        toClient: (bytes) => {
+          session.passed('toClient', bytes)
+          return admission.toClient(bytes)
+        },
+      },
+      signal: session.signal,
+    }
+  }
+
+  #token({ target, service }: Plan, user: UserInfo): Promise<string> {
+    const { username, uid, groups } = user
+    return this.#parts.minter.mint({
+      user: username,
+      ...(uid !== undefined && { uid }),
+      ...(service && wantsGroups(service) && { groups }),
+      namespace: target.namespace,
+      service: target.name,
+    })
+  }
+}
+
+/** An application's own links are right only below its own slash. */
+function redirect(plan: Plan, { request }: AuthorizedRequest, response: ServerResponse): void {
+  const [, query = ''] = /\?([^]*)$/.exec(request.url ?? '') ?? []
+  response.writeHead(301, {
+    Location: `${plan.prefix}/${query === '' ? '' : `?${query}`}`,
+    'Content-Length': 0,
+  })
+  response.end()
+}
+
+/** Ends the session when its client or its credential is gone, and says in the audit log why it was ended. */
+function follow({ authorized, response, kind, signal }: Asked, session: Session): () => void {
+  const note = (): void => {
+    if (session.reason) authorized.audit?.annotate('sallyport.dev/ended', session.reason)
+  }
+  session.signal.addEventListener('abort', note, { once: true })
+  const abort = (): void => {
+    const reason = reasonOf(signal.reason)
+    // A request under way at the end of the server is answered; what has no end is not waited for.
+    const mayFinish = reason === 'shutdown' && kind === 'Request' && !isEventStream(response)
+    if (!mayFinish) session.cut(reason)
+  }
+  const gone = (): void => {
+    if (!response.writableFinished) session.cut('client-gone')
+  }
+  signal.addEventListener('abort', abort, { once: true })
+  response.once('close', gone)
+  if (signal.aborted) abort()
+  return () => {
+    signal.removeEventListener('abort', abort)
+    response.off('close', gone)
+  }
+}
+
+function reasonOf(error: unknown): CutReason {
+  if (error instanceof StreamCut) return error.reason
+  return hasReason(error, 'ServiceUnavailable') ? 'shutdown' : 'client-gone'
+}
+
+const isEventStream = (response: ServerResponse): boolean =>
+  String(response.getHeader('content-type') ?? '').startsWith('text/event-stream')
+
+/** What a client is told that has not been answered yet. */
+function inWords(reason: CutReason, error: unknown): unknown {
+  if (reason === 'max-age' || reason === 'idle')
+    return new ApiError('Timeout', 'the add-on did not answer within the allotted time')
+  if (reason === 'deleted')
+    return new ApiError('ServiceUnavailable', 'the session was ended by somebody who may')
+  if (reason === 'not-authorized')
+    return new ApiError('Forbidden', 'the right to this request was taken away while it was open')
+  return error
+}

@@ -1,0 +1,109 @@
+import { type ProxiedResource, type ProxyLimits, ServiceProxy } from '../../addon/proxy/index.ts'
+import {
+  AddonTokenCache,
+  addonJwksPath,
+  createAddonTokenMinter,
+  DedicatedKeySigner,
+  ServingKeySigner,
+} from '../../addon/token/index.ts'
+import { identityHeaderTest, impersonation } from '../../authn/index.ts'
+import { denial } from '../../authz/index.ts'
+import { isIdentityHeader } from '../../http/index.ts'
+import type { Feature, FeatureContext, FeatureSubresource } from '../feature.ts'
+import type { ServerOptions } from '../options/index.ts'
+import type { PathRoute } from '../paths/routes.ts'
+
+/** The way to Services, Pods and nodes, on which add-ons learn who their users are. */
+export const addonFeature: Feature = async (context) => {
+  const { view, dialer, authorizer, metrics, clock, log, pki, options, signal, onClose } = context
+  const { signer, routes } = await openSigner(context)
+  const minter = createAddonTokenMinter({ signer, clock })
+  const proxy = new ServiceProxy({
+    view,
+    dialer,
+    authorizer,
+    impersonate: impersonation({ authorizer, denial }),
+    minter: new AddonTokenCache({ minter, signer, clock }),
+    limits: limitsOf(options),
+    recheckMs: options.addonRecheckPeriod,
+    origins: options.addonAllowedOrigin,
+    isIdentityHeader: identityTestOf(options),
+    clusterCaPem: () => pki.clusterCa.bundlePem,
+    metrics,
+    clock,
+    log: log.child({ part: 'service proxy' }),
+  })
+  const running = proxy.run(signal)
+  onClose('service proxy', () => running)
+  const resources = ['services', 'pods', 'nodes'] as const
+  return { routes, subresources: resources.map((each) => subresource(proxy, each)) }
+}
+
+const optionsKinds = {
+  services: 'ServiceProxyOptions',
+  pods: 'PodProxyOptions',
+  nodes: 'NodeProxyOptions',
+} as const
+
+function subresource(proxy: ServiceProxy, resource: ProxiedResource): FeatureSubresource {
+  return {
+    entry: {
+      group: '',
+      version: 'v1',
+      resource,
+      name: 'proxy',
+      kind: { group: '', version: 'v1', kind: optionsKinds[resource] },
+      verbs: ['create', 'delete', 'get', 'patch', 'update'],
+    },
+    handle: (request, response, signal) => proxy.serve(resource, request, response, signal),
+    upgrade: (request, client, signal) => proxy.upgrade(resource, request, client, signal),
+  }
+}
+
+/** The proposal's own way is the serving key; whoever wants two keys for two purposes has a published one. */
+async function openSigner({ options, view, log, signal, serving }: FeatureContext) {
+  const routes: PathRoute[] = []
+  if (options.addonTokenKey === 'serving') {
+    const current = {
+      get current() {
+        return serving()
+      },
+    }
+    return { signer: new ServingKeySigner(current), routes }
+  }
+  const signer = await DedicatedKeySigner.open({ view, log, signal })
+  routes.push({
+    path: addonJwksPath,
+    handle: (_request, response) => {
+      const { document } = signer
+      response.writeHead(200, {
+        'Content-Type': 'application/jwk-set+json',
+        'Content-Length': document.length,
+        'Cache-Control': 'public, max-age=60',
+      })
+      response.end(document)
+    },
+  })
+  return { signer, routes }
+}
+
+const limitsOf = (options: ServerOptions): ProxyLimits => ({
+  requestsPerSecond: options.addonRequestsPerSecond,
+  requestBurst: options.addonRequestBurst,
+  maxRequests: options.addonMaxRequests,
+  maxTunnels: options.addonMaxTunnels,
+  bytesPerSecond: options.addonBytesPerSecond,
+  maxRequestMs: options.addonMaxRequestAge,
+  maxTunnelMs: options.addonMaxTunnelAge,
+  idleMs: options.addonIdleTimeout,
+})
+
+function identityTestOf(options: ServerOptions): (name: string) => boolean {
+  const isFrontProxyHeader = identityHeaderTest({
+    username: options.requestheaderUsernameHeaders,
+    uid: options.requestheaderUidHeaders,
+    group: options.requestheaderGroupHeaders,
+    extraPrefix: options.requestheaderExtraHeadersPrefix,
+  })
+  return (name) => isIdentityHeader(name) || isFrontProxyHeader(name)
+}
