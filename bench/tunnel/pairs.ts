@@ -61,11 +61,11 @@ interface Run {
 }
 
 /** Lets compilers, buffers and windows come to rest. */
-async function warmUp(contestant: Contestant, { warmUpBytes }: Scale): Promise<void> {
+async function warmUp(contestant: Contestant, { warmUpBytes, dials }: Scale): Promise<void> {
   for (const mode of ['upload', 'download']) {
     await runLoad(contestant, [mode, '--connections', '4', '--bytes', String(warmUpBytes)])
   }
-  await runLoad(contestant, ['dials', '--first-byte', '--connections', '4', '--count', '100'])
+  await runLoad(contestant, ['dials', '--first-byte', '--connections', '16', '--count', `${dials}`])
 }
 
 async function measure(run: Run, contestants: readonly Contestant[]): Promise<Figure[]> {

@@ -11,6 +11,7 @@ import { tunnelPeersAreHere } from '../../support/tunnel-pairs.ts'
 
 const isHere = tunnelPeersAreHere && pathOrReason(findPeer('chisel-1.11')) !== undefined
 const script = fileURLToPath(new URL('../../../scripts/bench.mjs', import.meta.url))
+const soak = fileURLToPath(new URL('../../../scripts/soak.mjs', import.meta.url))
 
 test('the bench has bulk each way over 1 and 50 connections, echoes idle and beside bulk, dials and memory [TUN-I18]', () => {
   const figures = scenariosOf(fullScale).flatMap(({ name, metrics }) =>
@@ -58,5 +59,16 @@ test.skipIf(!isHere)(
     } finally {
       await rm(scratch, { recursive: true, force: true })
     }
+  },
+)
+
+test.skipIf(!isHere)(
+  'idle tunnels of several processes stand, and thousands of dials leave neither memory nor handles behind [TUN-I16]',
+  async () => {
+    const flags = ['tunnel', '--tunnels', '400', '--dials', '8000']
+    const { code, stdout } = await run(process.execPath, [soak, ...flags], { timeoutMs: 170_000 })
+    expect({ code, problems: stdout.match(/^PROBLEM .*$/gm) }).toEqual({ code: 0, problems: null })
+    expect(stdout).toMatch(/400 idle tunnels from 4 processes/)
+    expect(stdout).toMatch(/8000 dials/)
   },
 )
