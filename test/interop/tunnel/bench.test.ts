@@ -71,4 +71,5 @@ test.skipIf(!isHere)(
     expect(stdout).toMatch(/400 idle tunnels from 4 processes/)
     expect(stdout).toMatch(/8000 dials/)
   },
+  180_000,
 )
