@@ -104,6 +104,12 @@ export class Connections {
     return this.#anonymous
   }
 
+  /** Goes to other addresses of the same cluster from now on; requests under way are not disturbed. */
+  useServers(servers: readonly string[]): void {
+    this.route.addresses.replace(servers)
+    this.#closeIdle()
+  }
+
   /** Cuts every connection, also those of earlier certificates, and leaves the source alone. */
   destroy(): void {
     for (const leave of this.#leave.splice(0)) leave()

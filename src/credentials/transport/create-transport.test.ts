@@ -414,3 +414,30 @@ test('a certificate of the server must have the name asked for [CRED-K10]', asyn
   expect(await ask(careless)).toBeDefined()
   await expect(ask(lab.transport(server, { tls: {} }))).rejects.toThrow(/certificate/)
 })
+
+describe('addresses that change while a transport is in use [DISC-R45, DISC-R48]', () => {
+  test('are taken for new connections', async () => {
+    const one = await lab.serve(whoAmI)
+    const other = await lab.serve(whoAmI)
+    const connections = new Connections({ servers: one.url, tls: { trust: lab.trust() } })
+    lab.own(connections)
+    const transport = createTransport(connections)
+    await ask(transport)
+    connections.useServers([other.url, 'https://127.0.0.1:1'])
+    await ask(transport)
+    expect([one.connections(), other.connections()]).toEqual([1, 1])
+    expect(() => connections.useServers([`${other.url}/prefix`])).toThrow(/one path/)
+  })
+
+  test('are tried beside one that accepts and says nothing', async () => {
+    const silent = createTcpServer(() => {}).listen(0, '127.0.0.1')
+    lab.own({ destroy: () => void silent.close() })
+    await once(silent, 'listening')
+    const { port } = silent.address() as AddressInfo
+    const good = await lab.serve(whoAmI)
+    const servers = [`https://127.0.0.1:${port}`, good.url]
+    // Whoever waited for the first to fail would wait longer than any test may take.
+    await ask(lab.transport(good, { servers, connectTimeoutMs: 600_000 }))
+    expect(good.connections()).toBe(1)
+  })
+})

@@ -6,6 +6,17 @@ export class ConnectionFailed extends SallyportError {
   readonly code: string = 'CLIENT_CONNECTION_FAILED'
 }
 
+/** No connection to any address of a cluster could be made; the server has seen nothing of the request. */
+export class NoAddressReachable extends ConnectionFailed {
+  /** Why, address by address. */
+  readonly failures: readonly { readonly address: string; readonly cause: unknown }[]
+
+  constructor(message: string, failures: NoAddressReachable['failures']) {
+    super(message, { cause: failures.at(-1)?.cause })
+    this.failures = failures
+  }
+}
+
 /** A connection was closed by us because its client certificate has been replaced. */
 export class ConnectionRetired extends ConnectionFailed {
   override readonly code = 'CLIENT_CONNECTION_RETIRED'
