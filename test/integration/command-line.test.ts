@@ -74,6 +74,8 @@ describe('a failure is told in words, with a code for programs [GND-R11]', () =>
     'sallyport issuer rotate': [],
     'sallyport issuer publish': ['--out', 'public'],
     'sallyport issuer serve': ['--tls-cert-file', 'only-one'],
+    'sallyport issuer verify': ['--token-file', '/nonexistent/token'],
+    'sallyport doctor issuer': ['not-a-url'],
     'sallyport tunnel server': ['--server-port', 'many'],
     'sallyport tunnel agent': ['--kubeconfig', '/nonexistent/kubeconfig'],
     'sallyport store check': [],

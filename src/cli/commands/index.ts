@@ -1,9 +1,11 @@
 import type { Command } from '../command.ts'
 import { credentialCommand } from './credential.ts'
+import { doctorIssuerCommand } from './doctor-issuer.ts'
 import { issuerKeysCommand } from './issuer-keys.ts'
 import { issuerPublishCommand } from './issuer-publish.ts'
 import { issuerRotateCommand } from './issuer-rotate.ts'
 import { issuerServeCommand } from './issuer-serve.ts'
+import { issuerVerifyCommand } from './issuer-verify.ts'
 import { proxyCommand } from './proxy.ts'
 import { serveCommand } from './serve.ts'
 import { storeBackupCommand, storeCheckCommand, storeRestoreCommand } from './store.ts'
@@ -30,6 +32,8 @@ export const commands: readonly Command[] = [
   issuerRotateCommand,
   issuerPublishCommand,
   issuerServeCommand,
+  issuerVerifyCommand,
+  doctorIssuerCommand,
   storeCheckCommand,
   storeBackupCommand,
   storeRestoreCommand,

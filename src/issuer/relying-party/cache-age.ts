@@ -10,7 +10,7 @@ export interface AgeBounds {
 
 /** How long a document may be kept: `max-age` less the age it came with, within bounds. */
 export function cacheAgeMs(
-  { cacheControl, ageSeconds }: Omit<FetchedDocument, 'body'>,
+  { cacheControl, ageSeconds = 0 }: Omit<FetchedDocument, 'body'>,
   bounds: AgeBounds,
 ): number {
   const directives = (cacheControl ?? '').toLowerCase().split(',')

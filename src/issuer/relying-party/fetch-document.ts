@@ -37,8 +37,8 @@ export interface DocumentCredential {
 export interface FetchedDocument {
   readonly body: Buffer
   /** What `Cache-Control` says, and how old the answer is already. */
-  readonly cacheControl: string | undefined
-  readonly ageSeconds: number
+  readonly cacheControl?: string | undefined
+  readonly ageSeconds?: number
 }
 
 /** What is wrong with an address for documents, as in `must be ...`. */

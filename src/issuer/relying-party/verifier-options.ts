@@ -2,6 +2,7 @@ import { type Clock, type Logger, silentLogger, systemClock } from '../../core/i
 import { addressTest, type PrivateAddresses } from './address-rules.ts'
 import {
   type DocumentCredential,
+  type FetchedDocument,
   type FetchRules,
   fetchDocument,
   problemOfUrl,
@@ -29,6 +30,8 @@ export interface VerifierOptions {
   readonly jwksUri?: string | undefined
   /** For documents that are not public: a bearer token, shown to this one origin and no other. */
   readonly credential?: DocumentCredential | undefined
+  /** Fetches documents in place of our own way, for example through a proxy; the guards are then yours. */
+  readonly fetch?: ((url: URL) => Promise<FetchedDocument>) | undefined
   /** How far the clocks may differ; 60 seconds unless given. */
   readonly leewaySeconds?: number | undefined
   /** Longest life of a token that is accepted, in seconds. */
@@ -87,7 +90,7 @@ function remoteKeys(options: VerifierOptions, fetchRules: FetchRules, clock: Clo
     discoveryUrl: options.discoveryUrl ?? discoveryUrlOf(issuer),
     readJwksUri: (body) => readJwksUri(body, issuer, fetchRules),
     readKeySet,
-    fetch: (url) => fetchDocument(url, fetchRules),
+    fetch: options.fetch ?? ((url) => fetchDocument(url, fetchRules)),
     clock,
     log: options.log ?? silentLogger,
     rules: {

@@ -1,0 +1,21 @@
+import { readFile } from 'node:fs/promises'
+import { CommandFailed, systemErrorCode } from '../core/index.ts'
+
+/** The option that names a private CA. */
+export const certificateAuthorityOption = {
+  'certificate-authority': {
+    type: 'path',
+    describe: 'CA of the issuer, PEM, if it is not one that everybody knows',
+    group: 'Issuer',
+    placeholder: 'FILE',
+  },
+} as const
+
+/** Reads the CA that the option names, if it does. */
+export async function readCaFile(path: string | undefined): Promise<string | undefined> {
+  if (path === undefined) return undefined
+  return readFile(path, 'utf8').catch((cause: unknown) => {
+    const why = systemErrorCode(cause) ?? 'unknown error'
+    throw new CommandFailed('CA_UNREADABLE', `cannot read ${path}: ${why}`, { cause })
+  })
+}

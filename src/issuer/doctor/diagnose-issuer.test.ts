@@ -1,0 +1,246 @@
+import { once } from 'node:events'
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { describe, expect, test } from 'vitest'
+import { systemClock } from '../../core/index.ts'
+import { startTestIssuer } from '../../testing/index.ts'
+import { diagnoseIssuer } from './diagnose-issuer.ts'
+import { type IssuerSight, inspectIssuer, type PublishedKey } from './inspect-issuer.ts'
+import type { Probe } from './probe.ts'
+import { type RelyingPartyName, relyingPartyNames } from './relying-parties.ts'
+
+const issuer = 'https://issuer.example'
+const answered = (url: string, more: Partial<Probe> = {}): Probe => ({
+  url,
+  status: 200,
+  contentType: 'application/json',
+  cacheControl: 'public, max-age=3600',
+  body: Buffer.from('{}'),
+  ms: 20,
+  trust: 'public',
+  ...more,
+})
+const rsa: PublishedKey = {
+  kid: 'a',
+  kty: 'RSA',
+  alg: 'RS256',
+  hasAlg: true,
+  hasUse: true,
+  isUsable: true,
+  isPrivate: false,
+}
+const p256: PublishedKey = { ...rsa, kid: 'b', kty: 'EC', alg: 'ES256' }
+const document = {
+  issuer,
+  jwks_uri: `${issuer}/openid/v1/jwks`,
+  authorization_endpoint: 'urn:kubernetes:programmatic_authorization',
+  token_endpoint: 'urn:kubernetes:programmatic_authorization',
+  id_token_signing_alg_values_supported: ['ES256', 'RS256'],
+}
+/** An issuer that all relying parties take. */
+const good: IssuerSight = {
+  issuer,
+  url: new URL(issuer),
+  addresses: ['93.184.216.34'],
+  isInside: false,
+  discovery: answered(`${issuer}/.well-known/openid-configuration`),
+  document,
+  jwksUri: document.jwks_uri,
+  jwks: answered(document.jwks_uri),
+  keys: [rsa],
+}
+const all = (sight: IssuerSight) => diagnoseIssuer(sight, relyingPartyNames)
+const verdicts = (sight: IssuerSight, verdict: string): string[] =>
+  all(sight)
+    .filter((each) => each.verdict === verdict)
+    .map(({ relyingParty }) => relyingParty)
+
+describe('what would fail where [ISS-P5]', () => {
+  test('an issuer that keeps every rule works everywhere', () => {
+    expect(verdicts(good, 'works')).toEqual([...relyingPartyNames])
+  })
+
+  const everywhere = [...relyingPartyNames]
+  const internet = ['aws', 'gcp', 'azure', 'oci', 'confluent']
+  test.each<[string, Partial<IssuerSight>, readonly string[], string]>([
+    [
+      'http',
+      { issuer: 'http://issuer.example', url: new URL('http://issuer.example') },
+      everywhere,
+      'no https',
+    ],
+    ['a query', { issuer: `${issuer}?x` }, everywhere, 'a query or a fragment'],
+    ['401', { discovery: answered('https://a/b', { status: 401 }) }, everywhere, 'no credential'],
+    ['403 of the keys', { jwks: answered('https://a/b', { status: 403 }) }, everywhere, '403'],
+    ['500', { discovery: answered('https://a/b', { status: 500 }) }, everywhere, 'answers 500'],
+    ['a redirect', { jwks: answered('https://a/b', { status: 302 }) }, everywhere, 'redirects'],
+    [
+      'another issuer',
+      { document: { ...document, issuer: `${issuer}/` } },
+      everywhere,
+      'which is not',
+    ],
+    ['no document', { document: undefined }, everywhere, 'is not one JSON object'],
+    ['no jwks_uri', { jwksUri: undefined, jwks: undefined, keys: [] }, everywhere, 'no jwks_uri'],
+    ['no keys', { keys: [] }, everywhere, 'has no keys'],
+    ['a private key', { keys: [{ ...rsa, isPrivate: true }] }, everywhere, 'PRIVATE'],
+    [
+      'only keys of other kinds',
+      { keys: [{ ...rsa, isUsable: false }] },
+      everywhere,
+      'no published key',
+    ],
+    [
+      'a private address',
+      { isInside: true, addresses: ['10.0.0.1'] },
+      internet,
+      'only private addresses',
+    ],
+    ['a port', { url: new URL('https://issuer.example:6443') }, ['aws'], 'the port 6443'],
+    ['ES256', { keys: [p256] }, ['azure', 'kube-apiserver'], 'no key signs with RS256'],
+    [
+      'ES384',
+      { keys: [{ ...p256, alg: 'ES384' }] },
+      ['gcp', 'azure', 'vault', 'kube-apiserver', 'go-oidc'],
+      '',
+    ],
+    [
+      'keys without ids',
+      { keys: [{ ...rsa, kid: undefined }] },
+      ['aws', 'gcp', 'azure', 'jose', 'pyjwt'],
+      'no kid',
+    ],
+    ['keys without alg', { keys: [{ ...rsa, hasAlg: false }] }, ['gcp'], 'no alg'],
+    [
+      'eleven keys',
+      { keys: Array.from({ length: 11 }, (_n, i) => ({ ...rsa, kid: `${i}` })) },
+      ['oci'],
+      '11 keys',
+    ],
+    [
+      '101 keys',
+      { keys: Array.from({ length: 101 }, (_n, i) => ({ ...rsa, kid: `${i}` })) },
+      ['aws', 'oci'],
+      '101',
+    ],
+    ['the same key twice', { keys: [rsa, rsa] }, ['jose'], 'the same kid'],
+    [
+      'no placeholders',
+      { document: { ...document, authorization_endpoint: undefined } },
+      ['openidconnect-rs'],
+      'authorization_endpoint',
+    ],
+    [
+      'an empty placeholder',
+      { document: { ...document, authorization_endpoint: '' } },
+      ['openidconnect-rs'],
+      'authorization_endpoint',
+    ],
+    [
+      'text types',
+      { jwks: answered('https://a/b', { contentType: 'text/plain' }) },
+      ['openid-client', 'openidconnect-rs'],
+      'text/plain',
+    ],
+    [
+      'a list of algorithms that is wrong',
+      { document: { ...document, id_token_signing_alg_values_supported: ['ES256'] } },
+      ['vault', 'go-oidc'],
+      'does not list RS256',
+    ],
+    [
+      'a large key set',
+      { jwks: answered('https://a/b', { body: Buffer.alloc(51_201) }) },
+      ['nimbus'],
+      '51201 bytes',
+    ],
+    [
+      'a slash at the end',
+      { issuer: `${issuer}/`, document: { ...document, issuer: `${issuer}/` } },
+      ['istio'],
+      '//',
+    ],
+  ])('%s', (_name, change, failing, words) => {
+    const sight = { ...good, ...change }
+    expect(verdicts(sight, 'fails')).toEqual(failing)
+    const told = all(sight).flatMap(({ findings }) => findings)
+    expect(told.map(({ problem }) => problem).join('\n')).toContain(words)
+    for (const { todo } of told) expect(todo).not.toBe('')
+  })
+
+  test('a private CA fails for whom it cannot be given to, and warns the others', () => {
+    const given = { ...good, discovery: { ...good.discovery, trust: 'given' as const } }
+    expect(verdicts(given, 'fails')).toEqual(internet)
+    expect(verdicts(given, 'warns')).toEqual(everywhere.filter((name) => !internet.includes(name)))
+    const nobody = { ...good, discovery: { ...good.discovery, trust: 'nobody' as const } }
+    expect(verdicts(nobody, 'fails')).toEqual(everywhere)
+  })
+
+  test.each<[string, Partial<IssuerSight>, readonly string[]]>([
+    ['a slow answer', { jwks: answered('https://a/b', { ms: 600 }) }, ['nimbus']],
+    ['a slower one', { jwks: answered('https://a/b', { ms: 6_000 }) }, ['aws', 'istio', 'nimbus']],
+    ['a second kind of key', { keys: [rsa, p256] }, ['azure', 'kube-apiserver']],
+    ['no max-age', { jwks: answered('https://a/b', { cacheControl: '' }) }, ['confluent']],
+    ['no token_endpoint', { document: { ...document, token_endpoint: undefined } }, ['authlib']],
+  ])('%s is a matter of care', (_name, change, warning) => {
+    const sight = { ...good, ...change }
+    expect([verdicts(sight, 'warns'), verdicts(sight, 'fails')]).toEqual([warning, []])
+  })
+})
+
+describe('an issuer is looked at as outsiders do', () => {
+  const inspect = (url: string, caPem?: string) => inspectIssuer(url, { caPem, clock: systemClock })
+  const causes = (sight: IssuerSight, name: RelyingPartyName): string =>
+    diagnoseIssuer(sight, [name])
+      .flatMap(({ findings }) => findings.map(({ problem }) => problem))
+      .join('\n')
+
+  test('one on this machine with a CA of its own', async () => {
+    const started = await startTestIssuer({ algorithm: 'ES256' })
+    const unknown = await inspect(started.issuer)
+    expect(unknown).toMatchObject({ isInside: true, discovery: { status: 200, trust: 'nobody' } })
+    const known = await inspect(started.issuer, started.caPem)
+    expect(known).toMatchObject({
+      discovery: { trust: 'given' },
+      keys: [{ alg: 'ES256', isUsable: true }],
+    })
+    expect(diagnoseIssuer(known, ['go-oidc'])).toMatchObject([{ verdict: 'warns' }])
+    expect(causes(known, 'aws')).toMatch(/port.*|private addresses|no public CA/)
+    await started.stop()
+    expect(causes(await inspect(started.issuer), 'vault')).toContain(
+      'cannot be reached (ECONNREFUSED)',
+    )
+  })
+
+  test.each<[string, RequestListener, string]>([
+    ['a page', (_q, response) => response.end('<html>'), 'is not one JSON object'],
+    [
+      'a document without end',
+      (_q, response) => {
+        const more = (): void => {
+          while (!response.destroyed && response.write(Buffer.alloc(65_536, ' ')));
+          response.once('drain', more)
+        }
+        more()
+      },
+      'is not one JSON object',
+    ],
+    [
+      'keys in a file',
+      (_q, response) => response.end('{"issuer":"x","jwks_uri":"file:///etc/passwd"}'),
+      'no jwks_uri that is a URL',
+    ],
+    [
+      'a redirect',
+      (_q, response) => response.writeHead(301, { location: '/x' }).end(),
+      'redirects (301)',
+    ],
+  ])('%s', async (_name, listener, words) => {
+    const server = createServer(listener)
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const { port } = server.address() as AddressInfo
+    expect(causes(await inspect(`http://127.0.0.1:${port}`), 'go-oidc')).toContain(words)
+    server.closeAllConnections()
+    server.close()
+  })
+})

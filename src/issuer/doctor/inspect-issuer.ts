@@ -1,0 +1,106 @@
+import { lookup } from 'node:dns/promises'
+import type { Clock } from '../../core/index.ts'
+import { isObject, type JsonObject, member, parseJsonObject, parseJwk } from '../../jose/index.ts'
+import { addressTest } from '../relying-party/address-rules.ts'
+import { discoveryUrlOf } from '../relying-party/issuer-metadata.ts'
+import { type Probe, probe } from './probe.ts'
+
+/** A key as it is published, usable or not. */
+export interface PublishedKey {
+  readonly kid: string | undefined
+  readonly kty: string
+  /** What it says, or what its kind means. */
+  readonly alg: string
+  readonly hasAlg: boolean
+  readonly hasUse: boolean
+  readonly isUsable: boolean
+  /** A private key that everybody can read. */
+  readonly isPrivate: boolean
+}
+
+/** Everything that relying parties will see of an issuer. */
+export interface IssuerSight {
+  readonly issuer: string
+  readonly url: URL
+  readonly addresses: readonly string[]
+  /** Whether only machines of the same network can reach it. */
+  readonly isInside: boolean
+  readonly discovery: Probe
+  readonly document: JsonObject | undefined
+  readonly jwksUri: string | undefined
+  readonly jwks: Probe | undefined
+  readonly keys: readonly PublishedKey[]
+}
+
+/** How to look at an issuer. */
+export interface InspectOptions {
+  readonly caPem?: string | undefined
+  readonly clock: Clock
+}
+
+/** Looks at an issuer as relying parties do: both documents, without a credential. */
+export async function inspectIssuer(
+  issuer: string,
+  { caPem, clock }: InspectOptions,
+): Promise<IssuerSight> {
+  const url = new URL(issuer)
+  const addresses = await addressesOf(url)
+  const discovery = await probe(discoveryUrlOf(issuer), caPem, clock)
+  const document = discovery.status === 200 ? parseJsonObject(discovery.body) : undefined
+  const named = document && member(document, 'jwks_uri')
+  const jwksUri = typeof named === 'string' && isHttpUrl(named) ? named : undefined
+  const jwks = jwksUri === undefined ? undefined : await probe(jwksUri, caPem, clock)
+  const isPublic = addressTest(false)
+  return {
+    issuer,
+    url,
+    addresses,
+    isInside: addresses.length > 0 && !addresses.some(isPublic),
+    discovery,
+    document,
+    jwksUri,
+    jwks,
+    keys: jwks?.status === 200 ? keysIn(jwks.body) : [],
+  }
+}
+
+const isHttpUrl = (text: string): boolean =>
+  URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
+
+async function addressesOf({ hostname }: URL): Promise<string[]> {
+  const name = hostname.replace(/^\[(.*)\]$/, '$1')
+  const found = await lookup(name, { all: true }).catch(() => [])
+  return found.map(({ address }) => address)
+}
+
+function keysIn(body: Uint8Array): PublishedKey[] {
+  const set = parseJsonObject(body)
+  const keys = set && member(set, 'keys')
+  return Array.isArray(keys) ? keys.filter(isObject).map(publishedKey) : []
+}
+
+const privateMembers = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
+const usualAlgorithm: Readonly<Record<string, string>> = {
+  'P-256': 'ES256',
+  'P-384': 'ES384',
+  'P-521': 'ES512',
+}
+
+function publishedKey(jwk: JsonObject): PublishedKey {
+  const text = (name: string): string | undefined => {
+    const value = member(jwk, name)
+    return typeof value === 'string' ? value : undefined
+  }
+  const kty = text('kty') ?? ''
+  const alg = text('alg')
+  const usual = kty === 'RSA' ? 'RS256' : (usualAlgorithm[text('crv') ?? ''] ?? kty)
+  return {
+    kid: text('kid'),
+    kty,
+    alg: alg ?? usual,
+    hasAlg: alg !== undefined,
+    hasUse: text('use') !== undefined,
+    isUsable: parseJwk(jwk) !== undefined,
+    isPrivate: privateMembers.some((name) => Object.hasOwn(jwk, name)),
+  }
+}
