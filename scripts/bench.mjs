@@ -7,6 +7,7 @@ const programs = {
   tunnel: 'tunnel/pairs.js',
   credentials: 'credentials/main.js',
   proxy: 'proxy/main.js',
+  issuer: 'issuer/main.js',
 }
 
 requireNode()
@@ -20,7 +21,7 @@ else {
   runCompiled(programs.api, args)
   let failed = process.exitCode
   if (isWhole) {
-    for (const name of ['tunnel', 'credentials', 'proxy']) {
+    for (const name of ['tunnel', 'credentials', 'proxy', 'issuer']) {
       runCompiled(programs[name], args)
       failed ||= process.exitCode
     }

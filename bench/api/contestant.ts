@@ -45,13 +45,16 @@ const eitherEtcd = () => {
   return 'path' in built ? built : findPeer('etcd')
 }
 
-/** Starts kube-apiserver on etcd; a second start in the same directory finds its data again. */
-export async function startPeer(directory: string): Promise<Contestant> {
+/** Starts kube-apiserver on etcd, with further flags of its own; a second start in the same directory finds its data again. */
+export async function startPeer(
+  directory: string,
+  further: readonly string[] = [],
+): Promise<Contestant> {
   const port = await freePort(3) // etcd takes two
   const etcdPort = port + 1
   const runner = inRoot('interop/peers/run-kube-apiserver')
   const flags = ['--dir', directory, '--port', String(port), '--etcd-port', String(etcdPort)]
-  const child = await startChild(runner, flags)
+  const child = await startChild(runner, [...flags, '--', ...further])
   const numberIn = async (file: string) => Number(await readFile(join(directory, file), 'utf8'))
   return {
     name: 'peer',

@@ -45,6 +45,9 @@ func openTarget(options options) (*target, error) {
 		return nil, fmt.Errorf("read kubeconfig: %w", err)
 	}
 	header := http.Header{"Accept": {"application/json"}, "Accept-Encoding": {"identity"}, "User-Agent": {"sallyport-load"}}
+	if options.op == "request" {
+		header.Set("Accept", "*/*") // kube-apiserver says 406 to whoever wants JSON of its key set
+	}
 	if options.gzip {
 		header.Set("Accept-Encoding", "gzip")
 	}
