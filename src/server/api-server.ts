@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import type { Writable } from 'node:stream'
 import { firstServiceAddress, problemOfServiceRange } from '../api/index.ts'
 import { type Revocations, withBaseGroup } from '../authn/index.ts'
@@ -95,6 +96,8 @@ export class ApiServer implements Component {
       ...parts.options.serviceClusterIpRange.flatMap((cidr) => problemOfServiceRange(cidr) ?? []),
     ]
     if (problems.length > 0) throw new WrongUsage(problems.join('\n'))
+    // Every feature listens to it; that is no leak.
+    setMaxListeners(0, this.#ending.signal)
     this.#parts = parts
     this.#closers = new Closers(parts.log)
   }
