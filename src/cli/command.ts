@@ -11,7 +11,8 @@ interface Invocation<Table extends OptionTable> {
 /** One command: how it is called, and what it does. */
 export interface Command<Table extends OptionTable = OptionTable> extends CommandShape {
   readonly options: Table
-  run(invocation: Invocation<Table>, io: Io): Promise<void>
+  /** Returns a number to exit with where that is another program's; 0 otherwise. */
+  run(invocation: Invocation<Table>, io: Io): Promise<void | number>
 }
 
 /** A command whose `run` gets the values of its own options, as one of many commands. */

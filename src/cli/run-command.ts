@@ -6,12 +6,14 @@ import { FailedWithResult } from './failed-with-result.ts'
 import type { Io } from './io.ts'
 import { asksForHelp, helpText, parseOptions } from './options/index.ts'
 
-/** What the process exits with: done, failed, called wrongly. */
-export type ExitCode = 0 | 1 | 2
+/** What the process exits with: done (0), failed (1), called wrongly (2), or what a program that it ran exited with. */
+export type ExitCode = number
 
 /** Whether a failure is to be told as JSON too; asked of words that may be wrong otherwise. */
 function wantsJson(argv: readonly string[], env: Io['env']): boolean {
-  const given = argv.flatMap((word, index) => {
+  const end = argv.indexOf('--')
+  const words = end < 0 ? argv : argv.slice(0, end)
+  const given = words.flatMap((word, index) => {
     if (word === '--output') return [argv[index + 1]]
     return word.startsWith('--output=') ? [word.slice('--output='.length)] : []
   })
@@ -63,8 +65,8 @@ async function runMatched(command: Command, rest: readonly string[], io: Io): Pr
       env: io.env,
       readFile: (path) => readFile(path, 'utf8'),
     })
-    await command.run({ options: parsed.values, args: parsed.positionals }, io)
-    return 0
+    const code = await command.run({ options: parsed.values, args: parsed.positionals }, io)
+    return code ?? 0
   } catch (error) {
     const json = wantsJson(rest, io.env) ? { result: resultOf(error) } : undefined
     report(failureOf(error, io), io, json)

@@ -1,0 +1,60 @@
+import { randomBytes } from 'node:crypto'
+import { mkdir, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Clock } from '../../core/index.ts'
+
+const current = '..data'
+
+/**
+ * A directory whose files change all at once, laid out as the kubelet does it: `token` leads to
+ * `..data/token`, and `..data` to the directory of the moment. Nobody but its owner can look into it.
+ */
+export class ProjectedDirectory {
+  readonly path: string
+  readonly #clock: Clock
+  /** Remembered and never read back: a link that somebody else put there must lead us nowhere. */
+  #versions: string[] = []
+
+  private constructor(path: string, clock: Clock) {
+    this.path = path
+    this.#clock = clock
+  }
+
+  /** Makes the directory; it must not be there yet. */
+  static async create(path: string, clock: Clock): Promise<ProjectedDirectory> {
+    await mkdir(path, { mode: 0o700 })
+    return new ProjectedDirectory(path, clock)
+  }
+
+  /** Puts new contents in the place of all files; readers see either all of the old ones or all of the new. */
+  async replace(files: ReadonlyMap<string, string>): Promise<void> {
+    const version = versionName(this.#clock.now())
+    const directory = join(this.path, version)
+    await mkdir(directory, { mode: 0o700 })
+    const outdated = this.#versions
+    this.#versions = [...outdated, version]
+    for (const [name, content] of files)
+      await writeFile(join(directory, name), content, { mode: 0o600, flag: 'wx' })
+    await this.#link(current, version)
+    for (const name of files.keys()) await this.#link(name, `${current}/${name}`)
+    for (const old of outdated) await rm(join(this.path, old), { recursive: true, force: true })
+    this.#versions = [version]
+  }
+
+  /** Makes `name` a link to `target` in one step, whatever was there. */
+  async #link(name: string, target: string): Promise<void> {
+    const path = join(this.path, name)
+    const present = await readlink(path).catch(() => undefined)
+    if (present === target) return
+    const temporary = `${path}_tmp`
+    await rm(temporary, { recursive: true, force: true })
+    await symlink(target, temporary)
+    await rename(temporary, path)
+  }
+}
+
+/** A name that sorts by time, as the kubelet's do. */
+function versionName(now: number): string {
+  const time = new Date(now).toISOString().slice(0, 19).replaceAll(/[-:T]/g, '_')
+  return `..${time}.${randomBytes(4).readUInt32BE()}`
+}

@@ -1,0 +1,129 @@
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { CommandFailed } from '../core/index.ts'
+import { writeServiceAccountKubeconfig } from './directory/kubeconfig-file.ts'
+import { ProjectedDirectory } from './directory/projected-directory.ts'
+import { ServiceAccountFiles } from './directory/service-account-files.ts'
+import { TokenSet } from './directory/token-set.ts'
+import { makePlan } from './make-plan.ts'
+import { serviceAccountPath } from './pod/pod-object.ts'
+import { RegisteredPod } from './pod/registered-pod.ts'
+import type { WorkloadPlan } from './pod/workload-plan.ts'
+import { complaintOf, WorkloadProcess } from './process/child-process.ts'
+import { inClusterEnvironment, workloadEnvironment } from './process/environment.ts'
+import { requireCommand } from './process/find-command.ts'
+import { inMountNamespace, noMountNamespace } from './process/mount-namespace.ts'
+import { localAddressTo } from './process/tcp.ts'
+import { supervise, type WorkloadEnd } from './supervise.ts'
+import type { WorkloadHost, WorkloadOptions } from './workload-host.ts'
+
+const probeTimeoutMs = 1_000
+const goodbyeMs = 5_000
+
+/** Runs a process of this machine as a Pod of the cluster until it ends. */
+export async function runWorkload(
+  options: WorkloadOptions,
+  host: WorkloadHost,
+): Promise<WorkloadEnd> {
+  if (options.inCluster && host.platform !== 'linux') throw noMountNamespace(host.platform)
+  await requireCommand(options.command[0], host.env)
+  const plan = await makePlan(options, host)
+  const root = await mkdtemp(join(host.runtimeDirectory, 'sallyport-workload-'))
+  try {
+    return await runIn(root, plan, options, host)
+  } finally {
+    await rm(root, { recursive: true, force: true })
+  }
+}
+
+interface Place {
+  readonly directory: ProjectedDirectory
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** The command as it is to be run. */
+  readonly words: (command: readonly string[]) => readonly string[]
+}
+
+/** Makes a place for the process and finds out whether it works, before the cluster is told. */
+async function preparePlace(
+  root: string,
+  plan: WorkloadPlan,
+  { inCluster }: WorkloadOptions,
+  host: WorkloadHost,
+): Promise<Place> {
+  const source = join(root, 'serviceaccount')
+  const directory = await ProjectedDirectory.create(source, host.clock)
+  if (!inCluster) {
+    const kubeconfig = join(root, 'kubeconfig')
+    const { server } = host
+    const { namespace } = plan
+    await writeServiceAccountKubeconfig(kubeconfig, { server, namespace, directory: source })
+    const env = { ...workloadEnvironment(host.env, plan, source), KUBECONFIG: kubeconfig }
+    return { directory, env, words: (command) => command }
+  }
+  const stage = join(root, 'stage')
+  await mkdir(stage, { mode: 0o700 })
+  const env = {
+    ...workloadEnvironment(host.env, plan, serviceAccountPath),
+    ...inClusterEnvironment(host.server),
+  }
+  const namespace = { isRoot: host.isRoot, source, stage, parent: host.pid }
+  const words = (command: readonly string[]) => inMountNamespace(namespace, command)
+  const complaint = await complaintOf(words(['true']), env)
+  if (complaint !== undefined) throw noMountNamespace(host.platform, complaint)
+  return { directory, env, words }
+}
+
+async function runIn(
+  root: string,
+  plan: WorkloadPlan,
+  options: WorkloadOptions,
+  host: WorkloadHost,
+): Promise<WorkloadEnd> {
+  const { client, clock, log, drain } = host
+  const place = await preparePlace(root, plan, options, host)
+  const { leaseMs } = options
+  const pod = await RegisteredPod.create(plan, { client, clock, log, leaseMs }, drain)
+  try {
+    const files = filesOf(plan, pod, place.directory, host)
+    await pod.renew(drain)
+    await files.refresh(drain)
+    host.onRegistered(plan)
+    if (drain.aborted) throw interrupted()
+    const process = new WorkloadProcess(place.words(options.command), place.env, host.sendSignal)
+    const { ip, ports } = plan
+    const [first] = ports
+    const probe = async (signal: AbortSignal) =>
+      (await localAddressTo({ host: ip, port: first?.port ?? 0 }, probeTimeoutMs, signal)) !==
+      undefined
+    return await supervise({ ...host, ...options, pod, files, process, ...(first && { probe }) })
+  } catch (error) {
+    throw drain.aborted && !(error instanceof CommandFailed) ? interrupted() : error
+  } finally {
+    await pod.remove(AbortSignal.timeout(goodbyeMs)).catch((err: unknown) => {
+      log.warn(
+        { err },
+        'the Pod could not be removed; the server removes it when its lease is over',
+      )
+    })
+  }
+}
+
+function filesOf(
+  plan: WorkloadPlan,
+  pod: RegisteredPod,
+  directory: ProjectedDirectory,
+  { client, clock }: WorkloadHost,
+): ServiceAccountFiles {
+  const { namespace, serviceAccount, name } = plan
+  const tokens = new TokenSet({
+    client,
+    clock,
+    subject: { namespace, serviceAccount, pod: { name, uid: pod.uid } },
+    files: plan.tokens,
+    lifetimeMs: plan.tokenSeconds * 1_000,
+  })
+  return new ServiceAccountFiles({ client, namespace, directory, tokens })
+}
+
+const interrupted = () =>
+  new CommandFailed('INTERRUPTED', 'told to end before the process was started')
