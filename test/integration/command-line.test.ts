@@ -70,6 +70,7 @@ describe('a failure is told in words, with a code for programs [GND-R11]', () =>
     'sallyport user revoke': ['jane'],
     'sallyport credential': [],
     'sallyport proxy': ['--kubeconfig', '/nonexistent/kubeconfig'],
+    'sallyport workload run': ['--kubeconfig', '/nonexistent/kubeconfig', 'true'],
     'sallyport issuer keys': [],
     'sallyport issuer rotate': [],
     'sallyport issuer publish': ['--out', 'public'],
