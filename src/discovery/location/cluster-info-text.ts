@@ -1,3 +1,4 @@
+import { isRecord, type KubeObject } from '../../core/index.ts'
 import { type ClusterLocation, clusterLocation, problemOfLocation } from '../../kubeconfig/index.ts'
 import { DiscoveryFailed } from '../client/discovery-failed.ts'
 import { readLocationDocument } from '../client/location-document.ts'
@@ -54,6 +55,13 @@ export async function readClusterInfoText(text: string, where: string): Promise<
       hint: 'correct it with `sallyport cluster-info set-server`',
     })
   return clusterLocation(cluster)
+}
+
+/** The kubeconfig in cluster-info, if there is one. */
+export function documentIn(object: KubeObject | undefined): string | undefined {
+  const data = object?.['data']
+  const text = isRecord(data) ? data['kubeconfig'] : undefined
+  return typeof text === 'string' && text !== '' ? text : undefined
 }
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64')

@@ -9,8 +9,8 @@ import {
 } from '../../core/index.ts'
 import type { ClusterLocation } from '../../kubeconfig/index.ts'
 import { DiscoveryFailed } from '../client/discovery-failed.ts'
-import { clusterInfoKey } from '../server/discovery-requests.ts'
-import { clusterInfoText, readClusterInfoText } from './cluster-info-text.ts'
+import { clusterInfoKey } from './cluster-info-key.ts'
+import { clusterInfoText, documentIn, readClusterInfoText } from './cluster-info-text.ts'
 import {
   mergedLocation,
   operatorChanges,
@@ -82,13 +82,6 @@ async function mergedDocument(
     )
     return undefined
   }
-}
-
-/** The kubeconfig in cluster-info, if there is one. */
-export function documentIn(object: KubeObject | undefined): string | undefined {
-  const data = object?.['data']
-  const text = isRecord(data) ? data['kubeconfig'] : undefined
-  return typeof text === 'string' && text !== '' ? text : undefined
 }
 
 function withDocument(

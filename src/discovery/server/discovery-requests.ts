@@ -15,14 +15,14 @@ import {
   parseJsonObject,
   TokenRefused,
 } from '../../jose/index.ts'
+import { clusterInfoKey } from '../location/cluster-info-key.ts'
 import { signWithToken } from '../signing/detached-signature.ts'
 import { isDiscoveryJwt, verifyDiscoveryJwt } from '../signing/discovery-jwt.ts'
 import type { BootstrapToken } from '../tokens/bootstrap-token.ts'
 import { bootstrapUser } from './bootstrap-tokens.ts'
 import type { TokenBook } from './token-book.ts'
 
-/** Where a cluster says how it is reached and whom to trust. */
-export const clusterInfoKey = { namespace: 'kube-public', name: 'cluster-info' } as const
+export { clusterInfoKey }
 
 /** What signed requests are judged by. */
 export interface DiscoveryRequestParts {
