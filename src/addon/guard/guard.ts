@@ -1,0 +1,206 @@
+import { createServer, type Server } from 'node:http'
+import { type AddressInfo, isIPv6, type Socket } from 'node:net'
+import {
+  aborted,
+  type Clock,
+  type Component,
+  type Logger,
+  neverFails,
+  WrongUsage,
+} from '../../core/index.ts'
+import { listenOnAll } from '../../http/index.ts'
+import type { AddonTokenVerifier } from '../token/verifier.ts'
+import { AccessLog, type AccessLogLevel } from './access-log.ts'
+import type { AudienceList } from './audiences.ts'
+import { Exchanges } from './exchange.ts'
+import { GuardMetrics } from './guard-metrics.ts'
+import { HeaderRules } from './header-rules.ts'
+import { createHealthServer } from './health-server.ts'
+import { identityNameTest } from './identity-names.ts'
+import { defaultOutput, emittedNames, type IdentityOutput } from './identity-output.ts'
+import { Tunnels } from './tunnels.ts'
+import { type Place, Upstream } from './upstream.ts'
+
+/** One port of the Pod and the add-on's port behind it. */
+export interface PortPair {
+  readonly listenPort: number
+  readonly forward: Place
+}
+
+/** What a guard is made of. */
+export interface GuardOptions {
+  /** The Pod's own addresses; never the wildcard, whose port the add-on could not share. */
+  readonly addresses: readonly string[]
+  readonly ports: readonly PortPair[]
+  /** Absent: no health port. */
+  readonly health?: { readonly port: number; readonly probePath?: string }
+  readonly verifier: AddonTokenVerifier
+  readonly audiences: AudienceList
+  readonly output?: IdentityOutput
+  readonly limits?: Partial<GuardLimits>
+  readonly accessLog?: { readonly level: AccessLogLevel; readonly write: (lines: string) => void }
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+/** What a guard bears from its clients. */
+export interface GuardLimits {
+  readonly maxRequestMs: number
+  readonly maxTunnelMs: number
+  readonly tunnelIdleMs: number
+  readonly headersTimeoutMs: number
+  readonly idleTimeoutMs: number
+  readonly maxConnections: number
+  readonly lingerMs: number
+}
+
+/** Limits for people at browsers: five minutes a request, an hour a tunnel. */
+export const defaultGuardLimits: GuardLimits = {
+  maxRequestMs: 5 * 60_000,
+  maxTunnelMs: 60 * 60_000,
+  tunnelIdleMs: 10 * 60_000,
+  headersTimeoutMs: 10_000,
+  idleTimeoutMs: 90_000,
+  maxConnections: 10_000,
+  lingerMs: 1_000,
+}
+
+const maxHeaderBytes = 32 * 1024
+const tunnelLeewayMs = 10_000
+
+/** The sidecar: requests with a good token go to the add-on with their user's name, all others end here. */
+export class Guard implements Component {
+  readonly name = 'guard'
+  readonly failed = neverFails()
+  readonly metrics = new GuardMetrics()
+  readonly #options: GuardOptions
+  readonly #limits: GuardLimits
+  readonly #rules: HeaderRules
+  readonly #tunnels: Tunnels
+  readonly #accessLog: AccessLog
+  readonly #upstreams: Upstream[] = []
+  readonly #sockets = new Set<Socket>()
+  #servers: Server[] = []
+  #isDraining = false
+
+  constructor(options: GuardOptions) {
+    const { output = defaultOutput, clock, accessLog } = options
+    refuseWildcards(options.addresses)
+    this.#options = options
+    this.#limits = { ...defaultGuardLimits, ...options.limits }
+    this.#rules = new HeaderRules(identityNameTest(emittedNames(output)))
+    const maxAgeMs = this.#limits.maxTunnelMs
+    this.#tunnels = new Tunnels({ clock, maxAgeMs, leewayMs: tunnelLeewayMs })
+    this.#accessLog = new AccessLog(accessLog?.level ?? 'none', clock, accessLog?.write ?? ignore)
+    this.metrics.gauge('sallyport_guard_tunnels', 'Open tunnels', () => this.#tunnels.size)
+    this.metrics.gauge('sallyport_guard_connections', 'Open connections', () => this.#sockets.size)
+  }
+
+  /** Where it listens, as `address:port` once it has started; the health port last. */
+  get places(): readonly string[] {
+    return this.#servers.map((server) => placeOf(server.address()))
+  }
+
+  async start(): Promise<void> {
+    const { addresses, ports, health } = this.#options
+    const hosts = addresses.map((host) => ({ host }))
+    for (const { listenPort, forward } of ports) {
+      const upstream = new Upstream(forward)
+      this.#upstreams.push(upstream)
+      const create = () => this.#createServer(upstream, listenPort)
+      this.#servers.push(...(await listenOnAll(create, hosts, listenPort)))
+    }
+    if (health) {
+      const create = () => this.#createHealthServer(health.probePath)
+      this.#servers.push(...(await listenOnAll(create, hosts, health.port)))
+    }
+  }
+
+  async stop(deadline: AbortSignal): Promise<void> {
+    this.#isDraining = true
+    const servers = this.#servers
+    this.#servers = []
+    const closed = Promise.all(
+      servers.map((server) => new Promise<void>((resolve) => server.close(() => resolve()))),
+    )
+    for (const server of servers) server.closeIdleConnections()
+    this.#tunnels.cutAll('shutting-down')
+    await Promise.race([closed, aborted(deadline)])
+    for (const socket of this.#sockets) socket.destroy()
+    for (const upstream of this.#upstreams) upstream.destroy()
+    await closed
+    this.#accessLog.flush()
+  }
+
+  #createServer(upstream: Upstream, port: number): Server {
+    const { verifier, audiences, output = defaultOutput, clock, log } = this.#options
+    const exchanges = new Exchanges({
+      upstream,
+      port,
+      proof: { verifier, audiences, log },
+      rules: this.#rules,
+      output,
+      tunnels: this.#tunnels,
+      limits: this.#limits,
+      metrics: this.metrics,
+      accessLog: this.#accessLog,
+      clock,
+      log,
+    })
+    const { headersTimeoutMs, idleTimeoutMs, maxRequestMs } = this.#limits
+    const server = createServer({
+      maxHeaderSize: maxHeaderBytes,
+      headersTimeout: Math.min(headersTimeoutMs, maxRequestMs),
+      requestTimeout: maxRequestMs,
+      keepAliveTimeout: idleTimeoutMs,
+      connectionsCheckingInterval: Math.min(1_000, headersTimeoutMs),
+    })
+    // Beyond a count Node would drop headers without a word; their size is limited anyway.
+    server.maxHeadersCount = 0
+    server.on('connection', (socket) => this.#accept(socket))
+    server.on('request', (request, response) => {
+      if (this.#isDraining) response.shouldKeepAlive = false
+      void exchanges.serve(request, response)
+    })
+    server.on('upgrade', (request, socket, head) => void exchanges.upgrade(request, socket, head))
+    server.on('connect', (request, socket, head) => void exchanges.upgrade(request, socket, head))
+    return server
+  }
+
+  #createHealthServer(probePath: string | undefined): Server {
+    const [upstream] = this.#upstreams
+    const server = createHealthServer({
+      metrics: this.metrics,
+      unready: () => (this.#isDraining ? 'draining' : this.#options.audiences.problem),
+      ...(probePath !== undefined && upstream && { probe: { path: probePath, upstream } }),
+    })
+    server.on('connection', (socket) => this.#accept(socket))
+    return server
+  }
+
+  #accept(socket: Socket): void {
+    if (this.#sockets.size >= this.#limits.maxConnections) {
+      socket.destroy()
+      return
+    }
+    this.#sockets.add(socket)
+    socket.once('close', () => this.#sockets.delete(socket))
+  }
+}
+
+const ignore = (): void => {}
+
+function refuseWildcards(addresses: readonly string[]): void {
+  const wildcard = addresses.find((address) => /^[0:.]+$/.test(address))
+  if (wildcard === undefined && addresses.length > 0) return
+  throw new WrongUsage(
+    'the guard listens on the addresses of its Pod only, never on all: give --listen-address, or POD_IP by the downward API',
+  )
+}
+
+function placeOf(address: AddressInfo | string | null): string {
+  if (typeof address !== 'object' || !address) return String(address)
+  return isIPv6(address.address)
+    ? `[${address.address}]:${address.port}`
+    : `${address.address}:${address.port}`
+}

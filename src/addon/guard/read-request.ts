@@ -1,0 +1,86 @@
+import type { IncomingMessage } from 'node:http'
+import { endToEndHeaders } from '../../http/index.ts'
+import type { HeaderRules } from './header-rules.ts'
+import { GuardRefused, malformed, unproven } from './refusal.ts'
+import { checkTarget } from './request-target.ts'
+
+/** What the guard takes from a request, each thing once. */
+export interface GuardedRequest {
+  /** The value of the only Authorization header. */
+  readonly authorization: string | undefined
+  /** What goes on to the add-on, as a flat list: nothing of this connection, no claim to an identity. */
+  readonly headers: string[]
+  readonly isChunked: boolean
+  readonly hasLength: boolean
+}
+
+type Request = Pick<IncomingMessage, 'rawHeaders' | 'method' | 'url' | 'httpVersion'>
+
+/** Reads a request or refuses it; everything that is decided is decided on the raw headers. */
+export function readRequest(request: Request, rules: HeaderRules): GuardedRequest {
+  if (request.method === 'TRACE' || request.method === 'CONNECT')
+    throw new GuardRefused(405, 'method-not-allowed', 'this method is not for add-ons')
+  checkTarget(request.url ?? '')
+  const { single, headers } = sortHeaders(request.rawHeaders, rules)
+  checkHost(single.get('host'), request.httpVersion)
+  const encoding = single.get('transfer-encoding')
+  if (encoding !== undefined && encoding.toLowerCase() !== 'chunked')
+    throw malformed('the only transfer encoding that is supported is chunked')
+  return {
+    authorization: single.get('authorization'),
+    headers,
+    isChunked: encoding !== undefined,
+    hasLength: single.has('content-length'),
+  }
+}
+
+interface Sorted {
+  /** Of headers that may be there only once. */
+  readonly single: ReadonlyMap<string, string>
+  /** What goes on. */
+  readonly headers: string[]
+}
+
+function sortHeaders(rawHeaders: readonly string[], rules: HeaderRules): Sorted {
+  const single = new Map<string, string>()
+  const headers: string[] = []
+  let nominates = false
+  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
+    const spelt = rawHeaders[index] ?? ''
+    const value = rawHeaders[index + 1] ?? ''
+    const rule = rules.of(spelt)
+    if (rule.isRefused) throw malformed('a header is an odd spelling of another one')
+    if (rule.isSingle) noteSingle(single, rule.name, value)
+    else if (rule.name === 'connection') nominates ||= !harmless.has(value.toLowerCase())
+    if (rule.isKept) headers.push(spelt, value)
+  }
+  return { single, headers: nominates ? withoutNominated(rawHeaders, headers) : headers }
+}
+
+const harmless = new Set(['keep-alive', 'close', 'upgrade', 'keep-alive, upgrade', ''])
+
+/** Two readers that each take another one of these see two requests, or two users. */
+function noteSingle(seen: Map<string, string>, name: string, value: string): void {
+  if (seen.has(name)) {
+    if (name !== 'authorization') throw malformed(`the header ${name} is there twice`)
+    throw unproven('ambiguous-token', 'there are two Authorization headers')
+  }
+  seen.set(name, value)
+}
+
+/** Of what we keep, what the client has not nominated as its connection's own. */
+function withoutNominated(rawHeaders: readonly string[], kept: readonly string[]): string[] {
+  const connection: string[] = []
+  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index] ?? ''
+    if (name.toLowerCase() === 'connection') connection.push(name, rawHeaders[index + 1] ?? '')
+  }
+  return endToEndHeaders([...connection, ...kept])
+}
+
+const hostForm = /^(?:[\w.~!$&'()*+;=%-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i
+
+function checkHost(host: string | undefined, version: string): void {
+  if (host === undefined && version === '1.0') return
+  if (host === undefined || !hostForm.test(host)) throw malformed('the Host header is not a host')
+}

@@ -1,0 +1,81 @@
+import { randomBytes } from 'node:crypto'
+import { type Clock, longestTimerMs } from '../../core/index.ts'
+import type { AddonUser } from '../token/addon-claims.ts'
+import { unproven } from './refusal.ts'
+
+/** Why a tunnel was cut. */
+export type TunnelEnd = 'token-expired' | 'too-old' | 'idle' | 'shutting-down'
+
+/** How long tunnels last. */
+export interface TunnelLimits {
+  readonly clock: Clock
+  /** However often its token is renewed. */
+  readonly maxAgeMs: number
+  /** How much longer than its token it lasts, since clocks differ. */
+  readonly leewayMs: number
+}
+
+interface Tunnel {
+  readonly user: AddonUser
+  /** On the monotonic clock. */
+  readonly oldAt: number
+  readonly cut: (why: TunnelEnd) => void
+  timer: NodeJS.Timeout | undefined
+}
+
+/** The tunnels that are open; each ends with its token unless a fresh one comes, and at its maximum age anyway. */
+export class Tunnels {
+  readonly #limits: TunnelLimits
+  readonly #open = new Map<string, Tunnel>()
+
+  constructor(limits: TunnelLimits) {
+    this.#limits = limits
+  }
+
+  get size(): number {
+    return this.#open.size
+  }
+
+  /** Takes in a tunnel; `cut` is called at most once. Returns its name and how to say that it has ended by itself. */
+  add(user: AddonUser, cut: (why: TunnelEnd) => void): { id: string; ended: () => void } {
+    const id = randomBytes(16).toString('hex')
+    const oldAt = this.#limits.clock.monotonic() + this.#limits.maxAgeMs
+    const tunnel = { user, oldAt, cut, timer: undefined }
+    this.#open.set(id, tunnel)
+    this.#schedule(id, tunnel, user.expiresAt)
+    return { id, ended: () => this.#remove(id) }
+  }
+
+  /** Lets a tunnel last as long as a fresh token of the same user; throws GuardRefused. */
+  renew(id: string, fresh: AddonUser): void {
+    const tunnel = this.#open.get(id)
+    const { user, uid, audience } = tunnel?.user ?? {}
+    if (!tunnel || user !== fresh.user || uid !== fresh.uid || audience !== fresh.audience)
+      throw unproven('unknown-tunnel', 'there is no such tunnel of this user')
+    this.#schedule(id, tunnel, fresh.expiresAt)
+  }
+
+  /** Cuts all. */
+  cutAll(why: TunnelEnd): void {
+    for (const [id, tunnel] of this.#open) this.#cut(id, tunnel, why)
+  }
+
+  #schedule(id: string, tunnel: Tunnel, expiresAt: number): void {
+    const { clock, leewayMs } = this.#limits
+    const lives = expiresAt + leewayMs - clock.now()
+    const ages = tunnel.oldAt - clock.monotonic()
+    const why = lives <= ages ? 'token-expired' : 'too-old'
+    clearTimeout(tunnel.timer)
+    const delay = Math.min(Math.max(0, Math.min(lives, ages)), longestTimerMs)
+    tunnel.timer = setTimeout(() => this.#cut(id, tunnel, why), delay).unref()
+  }
+
+  #cut(id: string, tunnel: Tunnel, why: TunnelEnd): void {
+    if (this.#remove(id)) tunnel.cut(why)
+  }
+
+  #remove(id: string): boolean {
+    clearTimeout(this.#open.get(id)?.timer)
+    return this.#open.delete(id)
+  }
+}

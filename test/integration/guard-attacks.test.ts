@@ -1,0 +1,392 @@
+import { createHash, createHmac, createPublicKey, generateKeyPairSync, sign } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type GuardLab, sendRaw, startGuardLab } from '../../src/addon/guard/guard-lab.suite.ts'
+import {
+  type Forgery,
+  forgedToken,
+  labCa,
+  labLeaf,
+  labSigner,
+  sans,
+  segmentOf,
+  signedToken,
+} from '../../src/addon/token/token-lab.suite.ts'
+import { labNow, named, usage } from '../../src/pki/certificate-lab.suite.ts'
+
+let lab: GuardLab
+beforeAll(async () => {
+  lab = await startGuardLab()
+})
+afterAll(() => lab.stop())
+
+const now = Math.floor(labNow / 1000)
+
+/** A request with these header lines; `$T` stands for a good token of bob. */
+const get = (...lines: readonly string[]): string =>
+  ['GET /x HTTP/1.1', 'Host: a', ...lines, '', ''].join('\r\n')
+const bearer = 'Authorization: Bearer $T'
+
+/** What the add-on and the client see: `bob` if exactly he reached it, else the status, if nothing reached it. */
+async function outcome(bytes: string, token = lab.token()): Promise<string | number> {
+  const { addon, port } = lab
+  const requests = addon.seen.length
+  const { connections } = addon
+  const { status, text } = await sendRaw(port, bytes.replaceAll('$T', token))
+  if (status === 200) return addon.values('x-authenticated-user').join(' & ')
+  if (addon.seen.length !== requests || addon.connections !== connections)
+    return 'reached the add-on'
+  if (/www-authenticate/i.test(text)) return 'asked for a password'
+  return status
+}
+
+type Row = readonly [number: string, what: string, bytes: string, expected: string | number]
+const rows = (...list: readonly Row[]): readonly Row[] => list
+
+describe('headers: expected and seen', () => {
+  test.each(
+    rows(
+      ['T1', 'a forged header beside a token', get(bearer, 'X-Authenticated-User: root'), 'bob'],
+      ['T2', 'a forged header without a token', get('X-Authenticated-User: root'), 403],
+      ['T3', 'underscores', get(bearer, 'X_Authenticated_User: root'), 'bob'],
+      ['T3', 'an underscore and a dash', get(bearer, 'x-authenticated_user: root'), 'bob'],
+      ['T3', 'dots', get(bearer, 'X.Authenticated.User: root'), 'bob'],
+      ['T3', 'capitals', get(bearer, 'X-AUTHENTICATED-USER: root'), 'bob'],
+      [
+        'T4',
+        'two of them',
+        get(bearer, ...Array<string>(2).fill('X-Authenticated-User: root')),
+        'bob',
+      ],
+      ['T5', 'a nominated identity', get(bearer, 'Connection: close, X-Authenticated-User'), 'bob'],
+      ['T6', 'a nominated token', get(bearer, 'Connection: Authorization'), 'bob'],
+      ['T6', 'a nominated token that is absent', get('Connection: Authorization'), 403],
+      [
+        'T7',
+        'two Connection headers',
+        get(bearer, 'Connection: ', 'Connection: X-Authenticated-User'),
+        'bob',
+      ],
+      ['T8', 'a good token, then a bad one', get(bearer, 'Authorization: Bearer x'), 403],
+      ['T8', 'a bad token, then a good one', get('Authorization: Bearer x', bearer), 403],
+      ['T9', 'the scheme in small letters', get('Authorization: bearer $T'), 'bob'],
+      ['T9', 'two spaces', get('Authorization: Bearer  $T'), 403],
+      ['T9', 'two tokens', get('Authorization: Bearer $T, Bearer $T'), 403],
+      ['T9', 'a tab', get('Authorization: Bearer\t$T'), 403],
+      ['T9', 'another scheme', get('Authorization: Basic cm9vdDpyb290'), 403],
+      ['T10', 'a token in the query', 'GET /?access_token=$T HTTP/1.1\r\nHost: a\r\n\r\n', 403],
+      ['T10', 'a token in a cookie', get('Cookie: token=$T'), 403],
+      ['T10', 'a token in Authentication', get('Authentication: Bearer $T'), 403],
+      ['T10', 'a token in X-Authorization', get('X-Authorization: Bearer $T'), 403],
+      ['T12', 'names of prototypes', get(bearer, '__proto__: x', 'constructor: y'), 'bob'],
+      [
+        'T13',
+        'names of others',
+        get(bearer, 'Impersonate-User: root', 'X-Remote-User: root'),
+        'bob',
+      ],
+      ['T33', 'two lengths of a body', post('Content-Length: 1', 'Content-Length: 1'), 400],
+      ['T33', 'a length and chunks', post('Content-Length: 5', 'Transfer-Encoding: chunked'), 400],
+      ['T33', 'xchunked', post('Transfer-Encoding: xchunked'), 400],
+      ['T33', 'gzip, chunked', post('Transfer-Encoding: gzip, chunked'), 400],
+      [
+        'T33',
+        'chunked twice',
+        post('Transfer-Encoding: chunked', 'Transfer-Encoding: chunked'),
+        400,
+      ],
+      ['T33', 'Transfer_Encoding', post('Transfer_Encoding: chunked', 'Content-Length: 0'), 400],
+      ['T37', 'an absolute address', line('GET http://evil/x HTTP/1.1'), 400],
+      ['T37', 'two slashes', line('GET //evil.com/x HTTP/1.1'), 400],
+      ['T37', 'an address with a password', line('GET http://u:p@evil/ HTTP/1.1'), 400],
+      ['T40', 'two hosts', get(bearer, 'Host: b'), 400],
+      ['T40', 'no host', `GET / HTTP/1.1\r\n${bearer}\r\n\r\n`, 400],
+      ['T40', 'an empty host', `GET / HTTP/1.1\r\nHost: \r\n${bearer}\r\n\r\n`, 400],
+      ['T40', 'a host with a path', `GET / HTTP/1.1\r\nHost: a/b\r\n${bearer}\r\n\r\n`, 400],
+      ['T40', 'a host in capitals', `GET / HTTP/1.1\r\nHost: A.B:80\r\n${bearer}\r\n\r\n`, 'bob'],
+      ['T60', 'TRACE', line('TRACE / HTTP/1.1'), 405],
+      ['T60', 'CONNECT', line('CONNECT 169.254.169.254:80 HTTP/1.1'), 405],
+      ['T60', 'an unknown method', line('STEAL / HTTP/1.1'), 400],
+    ),
+  )('[ADDON-%s] %s', async (_number, _what, bytes, expected) => {
+    expect(await outcome(bytes)).toBe(expected)
+  })
+
+  test('nothing of an attacker reaches the add-on, whatever it is called [ADDON-R34, ADDON-T13]', async () => {
+    const names = [
+      'Impersonate-User',
+      'Impersonate-Extra-Scopes',
+      'X-Remote-User',
+      'X-Remote-Group',
+      'X-Forwarded-User',
+      'X-Forwarded-Groups',
+      'Remote-User',
+      'REMOTE_USER',
+      'Cf-Access-Jwt-Assertion',
+      'X-Goog-Authenticated-User-Email',
+      'X-Goog-Iap-Jwt-Assertion',
+      'X-Amzn-Oidc-Data',
+      'X-Authorized-User',
+      'X-Authenticated-Groups',
+      'X-Authenticated-User-Encoding',
+      'X-Auth-Request-User',
+      'Proxy-Authorization',
+      'Authentication',
+    ]
+    expect(await outcome(get(bearer, ...names.map((name) => `${name}: evil`)))).toBe('bob')
+    expect(JSON.stringify(lab.addon.seen.at(-1))).not.toMatch(/evil|authorization|Bearer/i)
+  })
+
+  test('a trailer never becomes a header [ADDON-T11]', async () => {
+    const body = '3\r\nabc\r\n0\r\nX-Authenticated-User: root\r\n\r\n'
+    const head = post('Transfer-Encoding: chunked', 'Trailer: X-Authenticated-User')
+    expect(await outcome(head + body)).toBe('bob')
+    const seen = lab.addon.seen.at(-1)
+    expect([seen?.body, seen?.trailers]).toEqual(['abc', []])
+  })
+})
+
+function post(...lines: readonly string[]): string {
+  return ['POST /x HTTP/1.1', 'Host: a', bearer, ...lines, '', ''].join('\r\n')
+}
+
+function line(first: string): string {
+  return [first, 'Host: a', bearer, '', ''].join('\r\n')
+}
+
+describe('paths: the same bytes, or a 400 [ADDON-T38]', () => {
+  test.each([
+    ['/..;/', 400],
+    ['/a/../../b', 400],
+    ['/%2e%2e/', 400],
+    ['/%2E%2e%2fb', 400],
+    ['/a/..%5cb', 400],
+    ['/a\\b', 400],
+    ['/a%00b', 400],
+    ['/a#b', 400],
+    ['//admin', 400],
+    ['/a%2fb', 'bob'],
+    ['/%252e%252e/', 'bob'],
+    ['/a%23b', 'bob'],
+    ['/a//b', 'bob'],
+    ['/.well-known/x', 'bob'],
+    ['/a?b=../c', 'bob'],
+  ])('%s', async (path, expected) => {
+    const before = lab.addon.seen.length
+    expect(await outcome(line(`GET ${path} HTTP/1.1`))).toBe(expected)
+    const reached = lab.addon.seen.slice(before).map(({ url }) => url)
+    expect(reached).toEqual(expected === 'bob' ? [path] : [])
+  })
+})
+
+describe('names of users arrive whole and unambiguous', () => {
+  test.each([
+    ['山田', '%E5%B1%B1%E7%94%B0', ['percent']],
+    ['a\r\nX-Authenticated-User: root', 'a%0D%0AX-Authenticated-User%3A%20root', ['percent']],
+    ['a\0b', 'a%00b', ['percent']],
+    [' bob', '%20bob', ['percent']],
+    ['bob ', 'bob%20', ['percent']],
+    ['é', '%C3%A9', ['percent']],
+    ['bob, root', 'bob%2C%20root', ['percent']],
+    ['100%25', '100%25', []],
+    ['system:serviceaccount:a:b', 'system:serviceaccount:a:b', []],
+    ['Ann Smith', 'Ann Smith', []],
+  ])('%j [ADDON-T14, ADDON-T15]', async (sub, expected, encoding) => {
+    expect(await outcome(get(bearer), lab.token({ claims: { sub } }))).toBe(expected)
+    expect(lab.addon.values('x-authenticated-user-encoding')).toEqual(encoding)
+  })
+
+  test.each([
+    ['of 4 KiB and more', 'x'.repeat(4097)],
+    ['that is half a character', '\ud800'],
+  ])('a name %s is refused, not cut [ADDON-T14]', async (_what, sub) => {
+    expect(await outcome(get(bearer), lab.token({ claims: { sub } }))).toBe(403)
+  })
+})
+
+const attacker = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
+
+describe('tokens: each of these is a 403, and no connection is made', () => {
+  const forged = (...list: readonly (readonly [string, string, Forgery])[]) => list
+  test.each(
+    forged(
+      ['T16', 'alg none', { header: { alg: 'none' } }],
+      ['T16', 'alg None', { header: { alg: 'None' } }],
+      ['T16', 'alg nOnE', { header: { alg: 'nOnE' } }],
+      ['T19', 'RS256 with an EC key', { header: { alg: 'RS256' } }],
+      ['T19', 'an unknown algorithm', { header: { alg: 'ES256K' } }],
+      ['T20', 'an unknown kid', { header: { kid: 'x' } }],
+      ['T20', 'a kid that is a path', { header: { kid: '../../etc/passwd' } }],
+      ['T20', 'a kid that is SQL', { header: { kid: "' OR 1=1 --" } }],
+      ['T20', 'a kid of 10 KiB', { header: { kid: 'k'.repeat(10_240) } }],
+      ['T20', 'a kid that is a number', { header: { kid: 1 } }],
+      ['T20', 'a kid of a prototype', { header: { kid: '__proto__' } }],
+      ['T21', 'jku', { header: { jku: 'http://169.254.169.254/' } }],
+      ['T21', 'x5u', { header: { x5u: 'http://169.254.169.254/' } }],
+      ['T22', 'an embedded key', { header: { jwk: attacker.publicKey.export({ format: 'jwk' }) } }],
+      ['T24', 'crit', { header: { crit: ['x'] } }],
+      ['T24', 'b64', { header: { b64: false } }],
+      ['T24', 'zip', { header: { zip: 'DEF' } }],
+      ['T24', 'cty', { header: { cty: 'JWT' } }],
+      ['T25', 'two subjects', { payload: claimsText('"sub":"bob","sub":"root"') }],
+      ['T25', 'two audiences', { payload: claimsText('"sub":"bob","aud":["a/b"]') }],
+      ['T26', 'a list as payload', { payload: '[]' }],
+      ['T26', 'bytes behind the payload', { payload: `${claimsText('"sub":"bob"')}x` }],
+      ['T26', 'bad UTF-8', { payload: Buffer.from([0x7b, 0xff, 0x7d]) }],
+      ['T27', 'no exp', { claims: { exp: undefined } }],
+      ['T27', 'exp as text', { claims: { exp: String(now + 60) } }],
+      ['T27', 'exp null, as NaN becomes', { claims: { exp: Number.NaN } }],
+      ['T27', 'exp 1e308', { claims: { exp: 1e308 } }],
+      ['T27', 'a negative exp', { claims: { exp: -1 } }],
+      ['T27', 'exp with a fraction', { claims: { exp: now + 0.5 } }],
+      ['T27', 'exp beyond the skew', { claims: { iat: now - 60, nbf: now - 60, exp: now - 11 } }],
+      ['T27', 'iat in the future', { claims: { iat: now + 30 } }],
+      ['T27', 'nbf in the future', { claims: { nbf: now + 30 } }],
+      ['T27', 'a year of life', { claims: { exp: now + 31_536_000 } }],
+      ['T28', 'no audience', { claims: { aud: undefined } }],
+      ['T28', 'an empty list of audiences', { claims: { aud: [] } }],
+      ['T28', 'another Service', { claims: { aud: ['kube-system/dash'] } }],
+      ['T28', 'a longer name', { claims: { aud: ['kube-system/dashboard-evil'] } }],
+      ['T28', 'other capitals', { claims: { aud: ['Kube-System/dashboard'] } }],
+      ['T28', 'another namespace', { claims: { aud: ['default/dashboard'] } }],
+      [
+        'T28',
+        'ours and a hundred others',
+        { claims: { aud: ['kube-system/dashboard', ...many()] } },
+      ],
+      [
+        'T29',
+        'a service account token',
+        { header: { typ: undefined }, claims: { iss: 'https://k' } },
+      ],
+      ['T29', 'an ID token', { header: { typ: 'JWT' }, claims: { iss: 'https://idp' } }],
+      ['T29', 'our type of another issuer', { claims: { iss: 'https://pomerium' } }],
+    ),
+  )('[ADDON-%s] %s', async (_number, _what, forgery) => {
+    expect(await outcome(get(bearer), lab.token(forgery))).toBe(403)
+  })
+
+  function many(): string[] {
+    return Array.from({ length: 100 }, (_, index) => `a/b${index}`)
+  }
+
+  function claimsText(more: string): string {
+    const times = `"exp":${now + 60},"iat":${now}`
+    return `{"iss":"sallyport.dev/addon",${times},"aud":["kube-system/dashboard"],${more}}`
+  }
+
+  const parts = (): readonly string[] => lab.token().split('.')
+  test.each<readonly [string, string, () => string]>([
+    ['T16', 'no signature', () => `${parts()[0]}.${parts()[1]}.`],
+    ['T17', 'HMAC with the PEM of the public key', () => hmac('pem')],
+    ['T17', 'HMAC with the DER of the public key', () => hmac('der')],
+    ['T18', 'a signature of zeros', () => withSignature(Buffer.alloc(64))],
+    ['T18', 'a DER signature', () => withSignature(derSignature())],
+    ['T18', '63 bytes', () => withSignature(Buffer.alloc(63, 7))],
+    ['T18', '65 bytes', () => withSignature(Buffer.alloc(65, 7))],
+    ['T19', 'PS256 where the key is for RS256', () => ps256()],
+    [
+      'T22',
+      'the key of an attacker',
+      () => signedToken(decoded(0), decoded(1), attacker.privateKey),
+    ],
+    ['T24', 'five parts', () => `${lab.token()}.a.b`],
+    ['T24', 'JSON', () => JSON.stringify({ payload: parts()[1], signature: parts()[2] })],
+    ['T26', 'padding', () => `${parts()[0]}.${parts()[1]}=.${parts()[2]}`],
+    ['T26', 'another alphabet', () => `${parts()[0]}.${parts()[1]}+.${parts()[2]}`],
+    ['T26', 'a space', () => `${parts()[0]} .${parts()[1]}.${parts()[2]}`],
+    ['T32', '20 KiB', () => `${parts()[0]}.${'A'.repeat(20_480)}.${parts()[2]}`],
+  ])('[ADDON-%s] %s', async (_number, _what, make) => {
+    expect(await outcome(get(bearer), make())).toBe(403)
+  })
+
+  const decoded = (index: number): string =>
+    Buffer.from(parts()[index] ?? '', 'base64url').toString()
+  const input = (): string => `${parts()[0]}.${parts()[1]}`
+  const withSignature = (bytes: Buffer): string => `${input()}.${segmentOf(bytes)}`
+  const derSignature = (): Buffer => sign('sha256', Buffer.from(input()), lab.signer.current.key)
+
+  function hmac(form: 'pem' | 'der'): string {
+    const key = createPublicKey(lab.signer.current.key)
+    const secret =
+      form === 'pem'
+        ? key.export({ type: 'spki', format: 'pem' })
+        : key.export({ type: 'spki', format: 'der' })
+    const [header = '', payload = ''] = lab.token({ header: { alg: 'HS256' } }).split('.')
+    const mac = createHmac('sha256', secret).update(`${header}.${payload}`).digest()
+    return `${header}.${payload}.${segmentOf(mac)}`
+  }
+
+  function ps256(): string {
+    const kid = createHash('sha256')
+      .update(rsa.publicKey.export({ type: 'spki', format: 'der' }))
+      .digest('base64url')
+    return signedToken(
+      JSON.stringify({ alg: 'PS256', typ: 'k8s-addon+jwt', kid }),
+      decoded(1),
+      rsa.privateKey,
+    )
+  }
+})
+
+describe('signers under the same CA: 403, and no connection is made [ADDON-T23, ADDON-R27]', () => {
+  test.each<readonly [string, () => Promise<string>]>([
+    ['itself', async () => forgedToken(labSigner(await labCa()))],
+    [
+      "a kubelet's client certificate",
+      async () =>
+        forgedToken(
+          labSigner(
+            await labLeaf(lab.ca, { subject: named('system:node:a'), usages: [usage.clientAuth] }),
+          ),
+        ),
+    ],
+    [
+      "a kubelet's serving certificate",
+      async () => forgedToken(labSigner(await labLeaf(lab.ca, { extensions: [sans('node-a')] }))),
+    ],
+    [
+      "a user's client certificate",
+      async () =>
+        forgedToken(
+          labSigner(
+            await labLeaf(lab.ca, {
+              subject: named('kubernetes.default.svc'),
+              usages: [usage.clientAuth],
+              extensions: [],
+            }),
+          ),
+        ),
+    ],
+    [
+      'an expired certificate of the server',
+      async () => forgedToken(labSigner(await labLeaf(lab.ca, { notAfter: labNow - 1000 }))),
+    ],
+    [
+      'a certificate with a name of evil',
+      async () =>
+        forgedToken(
+          labSigner(await labLeaf(lab.ca, { extensions: [sans('kubernetes.default.svc.evil')] })),
+        ),
+    ],
+    ['a chain that is reversed', async () => forgedToken(labSigner(lab.ca, await labLeaf(lab.ca)))],
+    [
+      'fifty certificates',
+      async () => forgedToken(labSigner(...Array.from({ length: 50 }, () => lab.ca))),
+    ],
+    [
+      'a user who shows the certificate of the server',
+      async () => {
+        const user = await labLeaf(lab.ca, { usages: [usage.clientAuth] })
+        const { x5c, kid } = lab.signer.current
+        return forgedToken(labSigner(user), { header: { x5c, kid } })
+      },
+    ],
+  ])('%s', async (_name, make) => {
+    expect(await outcome(get(bearer), await make())).toBe(403)
+  })
+
+  test('and the API server itself passes', async () => {
+    expect(await outcome(get(bearer))).toBe('bob')
+  })
+})
