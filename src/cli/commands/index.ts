@@ -9,6 +9,10 @@ import { issuerVerifyCommand } from './issuer-verify.ts'
 import { proxyCommand } from './proxy.ts'
 import { serveCommand } from './serve.ts'
 import { storeBackupCommand, storeCheckCommand, storeRestoreCommand } from './store.ts'
+import { tokenCreateCommand } from './token-create.ts'
+import { tokenDeleteCommand } from './token-delete.ts'
+import { tokenListCommand } from './token-list.ts'
+import { tokenShowCommand } from './token-show.ts'
 import { tunnelAgentCommand } from './tunnel-agent.ts'
 import { tunnelServerCommand } from './tunnel-server.ts'
 import { upCommand } from './up.ts'
@@ -27,6 +31,10 @@ export const commands: readonly Command[] = [
   userCreateCommand,
   userListCommand,
   userRevokeCommand,
+  tokenCreateCommand,
+  tokenListCommand,
+  tokenShowCommand,
+  tokenDeleteCommand,
   credentialCommand,
   issuerKeysCommand,
   issuerRotateCommand,

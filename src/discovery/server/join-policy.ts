@@ -3,7 +3,8 @@ import { clusterInfoKey } from './discovery-requests.ts'
 
 const rbac = 'rbac.authorization.k8s.io'
 const apiVersion = `${rbac}/v1`
-const nodeTokens = 'system:bootstrappers:kubeadm:default-node-token'
+/** Those who may join nodes; tokens of kubeadm are in it. */
+export const nodeTokenGroup = 'system:bootstrappers:kubeadm:default-node-token'
 
 interface Subject {
   readonly kind: 'User' | 'Group'
@@ -68,23 +69,27 @@ export const joinPolicy: readonly KubeObject[] = [
     group('system:authenticated'),
   ]),
   ...readOne(config('kubeadm-config'), 'kubeadm:nodes-kubeadm-config', [
-    group(nodeTokens),
+    group(nodeTokenGroup),
     group('system:nodes'),
   ]),
   ...readOne(config('kubelet-config'), 'kubeadm:kubelet-config', [
-    group(nodeTokens),
+    group(nodeTokenGroup),
     group('system:nodes'),
   ]),
-  ...readOne(config('kube-proxy'), 'kube-proxy', [group(nodeTokens)]),
+  ...readOne(config('kube-proxy'), 'kube-proxy', [group(nodeTokenGroup)]),
   {
     apiVersion,
     kind: 'ClusterRole',
     metadata: { name: 'kubeadm:get-nodes' },
     rules: [{ apiGroups: [''], resources: ['nodes'], verbs: ['get'] }],
   },
-  bindCluster('kubeadm:get-nodes', 'kubeadm:get-nodes', group(nodeTokens)),
-  bindCluster('kubeadm:kubelet-bootstrap', 'system:node-bootstrapper', group(nodeTokens)),
-  bindCluster('kubeadm:node-autoapprove-bootstrap', `${approval}:nodeclient`, group(nodeTokens)),
+  bindCluster('kubeadm:get-nodes', 'kubeadm:get-nodes', group(nodeTokenGroup)),
+  bindCluster('kubeadm:kubelet-bootstrap', 'system:node-bootstrapper', group(nodeTokenGroup)),
+  bindCluster(
+    'kubeadm:node-autoapprove-bootstrap',
+    `${approval}:nodeclient`,
+    group(nodeTokenGroup),
+  ),
   bindCluster(
     'kubeadm:node-autoapprove-certificate-rotation',
     `${approval}:selfnodeclient`,

@@ -18,11 +18,13 @@ import {
   tokenAdmission,
 } from '../../discovery/index.ts'
 import type { Feature, FeatureContext } from '../feature.ts'
+import { createFirstToken, readFirstToken } from './first-token.ts'
 import { hostAndPort } from './serving-names.ts'
 
 /** How strangers find this cluster and trust it, by one short token. */
 export const discoveryFeature: Feature = async (context) => {
   const { view, authorizer, clock, log, signal, pki, options } = context
+  const firstToken = await readFirstToken(options, log)
   const book = await TokenBook.open({ view, clock, log, signal })
   let clusterId: string | undefined
   const clusterInfo = {
@@ -55,7 +57,10 @@ export const discoveryFeature: Feature = async (context) => {
       }),
     ],
     onListening: async () => {
-      await ensureJoinPolicy(view, signal)
+      if (await isFirstStart(view, signal)) {
+        await ensureJoinPolicy(view, signal)
+        if (firstToken) await createFirstToken(firstToken, context)
+      }
       await ensureJoinConfig(view, joinConfigOf(context), signal)
       // Only now: as long as it is not known, nobody writes cluster-info.
       clusterId = await clusterIdOf(view, signal)
@@ -82,9 +87,12 @@ async function clusterIdOf(view: ClusterView, signal: AbortSignal): Promise<stri
   return namespace?.metadata.uid
 }
 
-/** Gives the rights of a first start; what an operator takes away later stays away. */
+/** What is only given then stays away when an operator takes it away later. */
+async function isFirstStart(view: ClusterView, signal: AbortSignal): Promise<boolean> {
+  return (await view.get(wellKnownKinds.configMap, clusterInfoKey, signal)) === undefined
+}
+
 async function ensureJoinPolicy(view: ClusterView, signal: AbortSignal): Promise<void> {
-  if (await view.get(wellKnownKinds.configMap, clusterInfoKey, signal)) return
   for (const object of joinPolicy) {
     await view.write('create', object, {}, signal).catch((error: unknown) => {
       if (!hasReason(error, 'AlreadyExists')) throw error

@@ -5,6 +5,27 @@ const hourMs = 3_600_000
 
 /** Options of how nodes and people find this cluster and become part of it. */
 export const discoveryOptions = {
+  'bootstrap-token': {
+    type: 'string',
+    secret: true,
+    placeholder: 'TOKEN',
+    group: joining,
+    describe:
+      'token by which machines may join, made at the first start; rather by environment or file',
+  },
+  'bootstrap-token-file': {
+    type: 'path',
+    placeholder: 'FILE',
+    group: joining,
+    describe:
+      'file with that token, known before there is a cluster; later `token create` makes them',
+  },
+  'bootstrap-token-ttl': {
+    type: 'duration',
+    default: 24 * hourMs,
+    group: joining,
+    describe: 'how long that token is good; 0 is forever',
+  },
   'cluster-signing-duration': {
     type: 'duration',
     min: 600_000,
