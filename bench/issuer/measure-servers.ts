@@ -8,7 +8,7 @@ import type { Measured } from './servers.ts'
 import { issueToken, readDocument } from './speak.ts'
 
 const ours = 'ours'
-const connections = ['--connections', '32', '--warmup', '1']
+const connections = ['--connections', '32']
 
 const metrics = [
   { of: 'perSecond', unit: 'per second', better: 'more' },
@@ -29,7 +29,8 @@ async function measure(
 ): Promise<Figure[]> {
   const measured = new Map(
     [...servers].map(([who, server]) => {
-      const flags = ['--op', 'request', ...connections, '--seconds', `${seconds}`, ...flagsOf(who)]
+      const times = ['--warmup', `${Math.min(1, seconds / 2)}`, '--seconds', `${seconds}`]
+      const flags = ['--op', 'request', ...connections, ...times, ...flagsOf(who)]
       return [who, () => runLoad(server, flags)]
     }),
   )
