@@ -66,6 +66,7 @@ describe('a failure is told in words, with a code for programs [GND-R11]', () =>
   const failing: Record<string, string[]> = {
     'sallyport up': ['--tls-cert-file', 'only-one'],
     'sallyport serve': ['--tls-cert-file', 'only-one'],
+    'sallyport join': ['http://insecure', '--token', 'abcdef.0123456789abcdef'],
     'sallyport user create': ['jane'],
     'sallyport user list': [],
     'sallyport user revoke': ['jane'],

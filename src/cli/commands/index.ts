@@ -6,6 +6,7 @@ import { issuerPublishCommand } from './issuer-publish.ts'
 import { issuerRotateCommand } from './issuer-rotate.ts'
 import { issuerServeCommand } from './issuer-serve.ts'
 import { issuerVerifyCommand } from './issuer-verify.ts'
+import { joinCommand } from './join.ts'
 import { proxyCommand } from './proxy.ts'
 import { serveCommand } from './serve.ts'
 import { storeBackupCommand, storeCheckCommand, storeRestoreCommand } from './store.ts'
@@ -25,6 +26,7 @@ import { versionCommand } from './version.ts'
 export const commands: readonly Command[] = [
   upCommand,
   serveCommand,
+  joinCommand,
   proxyCommand,
   tunnelServerCommand,
   tunnelAgentCommand,

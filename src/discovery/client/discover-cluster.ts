@@ -73,7 +73,7 @@ class DiscoveryRun {
   #patiently<T>(attempt: (limits: GetLimits) => Promise<T>): Promise<T> {
     const { clock, signal, pause, onProgress } = this.#parts
     return untilItWorks(
-      (leftMs) => attempt({ timeoutMs: Math.max(Math.min(requestTimeoutMs, leftMs), 1), signal }),
+      (leftMs) => attempt({ timeoutMs: Math.max(Math.ceil(Math.min(requestTimeoutMs, leftMs)), 1), signal }),
       {
         timeoutMs: this.#order.timeoutMs,
         clock,

@@ -1,3 +1,4 @@
+export { bootstrapCredential } from './bootstrap-credential.ts'
 export {
   type JoinedIdentity,
   type JoinOrder,
@@ -7,4 +8,4 @@ export {
 } from './join-cluster.ts'
 export { JoinFailed, type JoinReason } from './join-failed.ts'
 export { joinedKubeconfig } from './joined-kubeconfig.ts'
-export { type JoinIdentity, problemOfIdentity } from './wanted-certificate.ts'
+export { type JoinIdentity, problemOfIdentity, usernameOf } from './wanted-certificate.ts'

@@ -40,3 +40,6 @@ export function problemOfIdentity(as: JoinIdentity): string | undefined {
     ? 'no cluster signs a certificate for the group system:masters by request'
     : undefined
 }
+
+/** Whom the cluster will know. */
+export const usernameOf = (as: JoinIdentity): string => wantedCertificate(as).subject.commonName

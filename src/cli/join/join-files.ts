@@ -1,0 +1,120 @@
+import { X509Certificate } from 'node:crypto'
+import { mkdir, rm } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import {
+  CommandFailed,
+  readFileIfPresent,
+  replaceFile,
+  Secret,
+  systemErrorCode,
+} from '../../core/index.ts'
+import type { JoinedIdentity } from '../../discovery/join/index.ts'
+import { type Cluster, type KubeconfigUser, parseKubeconfig } from '../../kubeconfig/index.ts'
+
+/** A certificate that an earlier run has left in the kubeconfig. */
+export interface PresentIdentity {
+  readonly cluster: Cluster
+  readonly user: KubeconfigUser
+  readonly certificate: X509Certificate
+}
+
+/** Reads who a kubeconfig is for; undefined if there is no such file. */
+export async function presentIdentity(
+  path: string,
+  username: string,
+): Promise<PresentIdentity | undefined> {
+  const text = await readFileIfPresent(path)
+  if (text === undefined) return undefined
+  const config = await parseKubeconfig(text, path).catch(() => undefined)
+  const user = config?.users.get(username)
+  const [cluster] = config?.clusters.values() ?? []
+  const certificate = certificateOf(user)
+  if (cluster && user && certificate) return { cluster, user, certificate }
+  throw occupied(path, `is there already, and it is not the kubeconfig of ${username}`)
+}
+
+function certificateOf(user: KubeconfigUser | undefined): X509Certificate | undefined {
+  try {
+    return user?.clientCertificateData === undefined
+      ? undefined
+      : new X509Certificate(user.clientCertificateData)
+  } catch {
+    return undefined
+  }
+}
+
+/** Refuses to write over a file of somebody else. */
+export async function refuseOccupied(path: string): Promise<void> {
+  if ((await readFileIfPresent(path)) !== undefined) throw occupied(path, 'is there already')
+}
+
+const occupied = (path: string, why: string): CommandFailed =>
+  new CommandFailed('FILE_EXISTS', `${path} ${why}`, {
+    hint: 'choose another --out, or --force to replace it',
+  })
+
+/** The key of a request that is under way, beside the kubeconfig that it is for. */
+export class PendingKey {
+  readonly #path: string | undefined
+
+  /** Without a path nothing is kept. */
+  constructor(kubeconfig: string | undefined) {
+    this.#path =
+      kubeconfig === undefined
+        ? undefined
+        : join(dirname(kubeconfig), `.${basename(kubeconfig)}.pending-key`)
+  }
+
+  async read(): Promise<Secret | undefined> {
+    const pem = this.#path === undefined ? undefined : await readFileIfPresent(this.#path)
+    return pem === undefined ? undefined : new Secret(pem)
+  }
+
+  async keep(keyPem: Secret): Promise<void> {
+    if (this.#path !== undefined) await writePrivate(this.#path, keyPem.reveal())
+  }
+
+  async remove(): Promise<void> {
+    if (this.#path !== undefined) await rm(this.#path, { force: true })
+  }
+}
+
+/** Where the parts of an identity are, for programs that take files. */
+export interface IdentityFiles {
+  readonly ca: string
+  readonly certificate: string
+  readonly key: string
+}
+
+/** The names of those files. */
+export const identityFilesIn = (directory: string): IdentityFiles => ({
+  ca: join(directory, 'ca.crt'),
+  certificate: join(directory, 'client.crt'),
+  key: join(directory, 'client.key'),
+})
+
+/** Writes the files of an identity, each whole and for its owner only; the key first, so that no certificate is without. */
+export async function writeIdentityFiles(
+  directory: string,
+  caPem: string,
+  identity: Pick<JoinedIdentity, 'certificatePem' | 'keyPem'>,
+): Promise<IdentityFiles> {
+  const files = identityFilesIn(directory)
+  await writePrivate(files.key, identity.keyPem.reveal())
+  await writePrivate(files.certificate, identity.certificatePem)
+  await writePrivate(files.ca, caPem)
+  return files
+}
+
+async function writePrivate(path: string, content: string): Promise<void> {
+  try {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+    await replaceFile(path, content, 0o600)
+  } catch (cause) {
+    const code = systemErrorCode(cause) ?? 'unknown error'
+    throw new CommandFailed('CANNOT_WRITE', `cannot write ${path}: ${code}`, {
+      hint: 'choose a place where this user may write',
+      cause,
+    })
+  }
+}

@@ -1,0 +1,174 @@
+import { hostname } from 'node:os'
+import { type Secret, WrongUsage } from '../../core/index.ts'
+import type { JoinIdentity } from '../../discovery/join/index.ts'
+import type { JoinOptions } from './join-options.ts'
+
+/** Where a token or a document is read from. */
+export type Source =
+  | { readonly from: 'argument'; readonly text: Secret }
+  | { readonly from: 'file'; readonly path: string }
+  | { readonly from: 'stdin' }
+
+/** How the cluster is to be found. */
+export type Method =
+  | { readonly by: 'token'; readonly addresses: readonly string[]; readonly token: Source }
+  | { readonly by: 'document'; readonly source: Exclude<Source, { readonly from: 'argument' }> }
+  | { readonly by: 'url'; readonly url: string }
+
+/** What a command line asks for, before anything is read or sent. */
+export interface JoinPlan {
+  /** Absent if nothing says where the cluster is: a certificate that is there can renew itself. */
+  readonly method?: Method
+  /** What gets the certificate; absent if none is wanted or none was given. */
+  readonly bootstrapToken?: Source
+  /** Absent with --discovery-only. */
+  readonly identity?: JoinIdentity
+}
+
+/** Understands the words of `sallyport join`; throws WrongUsage for what contradicts itself. */
+export function planJoin(options: JoinOptions, args: readonly string[]): JoinPlan {
+  const { addresses, identity } = splitArguments(options, args)
+  const token = tokenSource(options.token, options.tokenFile, 'token')
+  const discoveryToken = tokenSource(
+    options.discoveryToken,
+    options.discoveryTokenFile,
+    'discovery-token',
+  )
+  const bootstrapToken =
+    tokenSource(options.tlsBootstrapToken, options.tlsBootstrapTokenFile, 'tls-bootstrap-token') ??
+    token
+  const method = chooseMethod(options, addresses, { token, discoveryToken })
+  const plan = {
+    ...(method && { method }),
+    ...(bootstrapToken && identity && { bootstrapToken }),
+    ...(identity && { identity }),
+  }
+  checkPlan(plan, options)
+  return plan
+}
+
+/** With --as user the last word is the person's name. */
+function splitArguments(
+  options: JoinOptions,
+  args: readonly string[],
+): { readonly addresses: readonly string[]; readonly identity?: JoinIdentity } {
+  if (options.discoveryOnly) return { addresses: args }
+  if (options.as === 'node') {
+    if (options.group.length > 0) throw new WrongUsage('--group goes with --as user only')
+    const name = options.nodeName ?? hostname().toLowerCase()
+    return { addresses: args, identity: { kind: 'node', name } }
+  }
+  if (options.nodeName !== undefined) throw new WrongUsage('--node-name goes with --as node only')
+  const name = args.at(-1)
+  if (name === undefined)
+    throw new WrongUsage('--as user needs a name: sallyport join ADDRESS --as user NAME')
+  return {
+    addresses: args.slice(0, -1),
+    identity: { kind: 'user', name, groups: options.group },
+  }
+}
+
+function tokenSource(
+  text: Secret | undefined,
+  path: string | undefined,
+  name: string,
+): Source | undefined {
+  if (text && path !== undefined)
+    throw new WrongUsage(`--${name} and --${name}-file say the same: give one of them`)
+  if (text) return text.reveal() === '-' ? { from: 'stdin' } : { from: 'argument', text }
+  return path === undefined ? undefined : fileSource(path)
+}
+
+const fileSource = (path: string): Exclude<Source, { readonly from: 'argument' }> =>
+  path === '-' ? { from: 'stdin' } : { from: 'file', path }
+
+interface Tokens {
+  readonly token: Source | undefined
+  readonly discoveryToken: Source | undefined
+}
+
+function chooseMethod(
+  options: JoinOptions,
+  addresses: readonly string[],
+  tokens: Tokens,
+): Method | undefined {
+  refuseTwoMethods(options, addresses, tokens)
+  const document = documentMethod(options)
+  if (document || (addresses.length === 0 && !tokens.discoveryToken)) return document
+  const token = tokens.discoveryToken ?? tokens.token
+  if (addresses.length === 0) throw addressMissing(options)
+  if (token) return { by: 'token', addresses, token }
+  throw new WrongUsage(
+    'a token is missing: give --token, --token-file or SALLYPORT_TOKEN, or find the cluster by --cluster-info-file or --cluster-info-url',
+  )
+}
+
+function refuseTwoMethods(
+  options: JoinOptions,
+  addresses: readonly string[],
+  { discoveryToken }: Tokens,
+): void {
+  const isGiven: Readonly<Record<string, boolean>> = {
+    '--cluster-info-file': options.clusterInfoFile !== undefined,
+    '--cluster-info-url': options.clusterInfoUrl !== undefined,
+    '--discovery-file': options.discoveryFile !== undefined,
+    // An address alone is enough: it is only good for a token.
+    [discoveryToken ? '--discovery-token' : 'ADDRESS']: discoveryToken
+      ? true
+      : addresses.length > 0,
+  }
+  const given = Object.keys(isGiven).filter((name) => isGiven[name])
+  if (given.length < 2) return
+  throw new WrongUsage(
+    `${given.join(' and ')} are different ways to find a cluster: give one of them`,
+  )
+}
+
+function documentMethod(options: JoinOptions): Method | undefined {
+  const { clusterInfoFile, clusterInfoUrl, discoveryFile } = options
+  const url = clusterInfoUrl ?? (isUrl(discoveryFile) ? discoveryFile : undefined)
+  if (url !== undefined) return { by: 'url', url }
+  const file = clusterInfoFile ?? discoveryFile
+  return file === undefined ? undefined : { by: 'document', source: fileSource(file) }
+}
+
+const isUrl = (text: string | undefined): text is string => /^[a-z]+:\/\//i.test(text ?? '')
+
+/** Nothing says where the cluster is. */
+export function addressMissing({ as, discoveryOnly }: JoinOptions): WrongUsage {
+  const name = as === 'user' && !discoveryOnly ? ' --as user NAME' : ''
+  return new WrongUsage(
+    `ADDRESS is missing: say where an API server is, for example sallyport join 10.0.0.1:6443 --token ID.SECRET${name}`,
+  )
+}
+
+function checkPlan(plan: JoinPlan, options: JoinOptions): void {
+  const isOther = plan.method !== undefined && plan.method.by !== 'token'
+  const contradictions: readonly (readonly [boolean, string])[] = [
+    [
+      readsStdinTwice(plan),
+      'standard input can be read for one thing only: use a file for the other',
+    ],
+    [options.keepAddress && isOther, '--keep-address goes with ADDRESS only'],
+    [options.requireJwt && isOther, '--require-jwt goes with a token that finds the cluster'],
+    [
+      options.tunnelAgent && plan.identity?.kind !== 'node',
+      '--tunnel-agent goes with --as node only: tunnel servers let in nodes',
+    ],
+    [
+      options.tunnelAgent && options.out === '-',
+      '--tunnel-agent needs files: give --out another name than -',
+    ],
+  ]
+  const [found] = contradictions.filter(([is]) => is)
+  if (found) throw new WrongUsage(found[1])
+}
+
+function readsStdinTwice({ method, bootstrapToken }: JoinPlan): boolean {
+  const sources = [
+    ...(method?.by === 'token' ? [method.token] : []),
+    ...(method?.by === 'document' ? [method.source] : []),
+    ...(bootstrapToken ? [bootstrapToken] : []),
+  ]
+  return new Set(sources.filter(({ from }) => from === 'stdin')).size > 1
+}

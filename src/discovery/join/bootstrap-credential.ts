@@ -1,0 +1,9 @@
+import type { Secret } from '../../core/index.ts'
+import type { KubeconfigUser } from '../../kubeconfig/index.ts'
+import { parseJoinToken } from '../client/join-token.ts'
+import { tokenText } from '../tokens/bootstrap-token.ts'
+
+/** A token as the credential that asks for a certificate; for servers only that have proved who they are. */
+export const bootstrapCredential = (token: Secret | string): KubeconfigUser => ({
+  token: tokenText(parseJoinToken(token).token),
+})
