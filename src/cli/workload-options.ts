@@ -174,7 +174,7 @@ const fileName = /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/
 /** `FILE=AUDIENCE`, or an audience whose file is named after it. */
 function readAudience(text: string): { readonly file: string; readonly audience: string } {
   const [file, audience] = splitAt(text, text.indexOf('='))
-  if (fileName.test(file)) return { file, audience }
+  if (text.includes('=') && fileName.test(file)) return { file, audience }
   return { file: URL.canParse(text) ? new URL(text).hostname : text, audience: text }
 }
 

@@ -12,11 +12,11 @@ const connectTimeoutMs = 5_000
 
 /** Works out what the Pod of a workload says, and refuses what could not work. */
 export async function makePlan(
+  machine: string,
   options: WorkloadOptions,
   { client, server, drain }: WorkloadHost,
 ): Promise<WorkloadPlan> {
   const { namespace, service, audiences, labels } = options
-  const machine = await whoAmI(client, drain)
   const place =
     service === undefined
       ? { labels: {}, ports: options.ports }
@@ -38,7 +38,10 @@ export async function makePlan(
 }
 
 /** Workloads are registered under an identity that can do nothing else, so it must be such a one. */
-async function whoAmI(client: KubeClient, signal: AbortSignal): Promise<string> {
+export async function requireMachine(
+  client: Pick<KubeClient, 'review'>,
+  signal: AbortSignal,
+): Promise<string> {
   const question = {
     apiVersion: 'authentication.k8s.io/v1',
     kind: 'SelfSubjectReview',

@@ -1,11 +1,12 @@
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { CommandFailed } from '../core/index.ts'
+import { ApiError, CommandFailed, hasReason, machineIdentity } from '../core/index.ts'
 import { writeServiceAccountKubeconfig } from './directory/kubeconfig-file.ts'
+import { makePrivateDirectory } from './directory/private-directory.ts'
 import { ProjectedDirectory } from './directory/projected-directory.ts'
 import { ServiceAccountFiles } from './directory/service-account-files.ts'
 import { TokenSet } from './directory/token-set.ts'
-import { makePlan } from './make-plan.ts'
+import { makePlan, requireMachine } from './make-plan.ts'
 import { serviceAccountPath } from './pod/pod-object.ts'
 import { RegisteredPod } from './pod/registered-pod.ts'
 import type { WorkloadPlan } from './pod/workload-plan.ts'
@@ -27,14 +28,29 @@ export async function runWorkload(
 ): Promise<WorkloadEnd> {
   if (options.inCluster && host.platform !== 'linux') throw noMountNamespace(host.platform)
   await requireCommand(options.command[0], host.env)
-  const plan = await makePlan(options, host)
-  const root = await mkdtemp(join(host.runtimeDirectory, 'sallyport-workload-'))
+  const machine = await requireMachine(host.client, host.drain)
   try {
-    return await runIn(root, plan, options, host)
-  } finally {
-    await rm(root, { recursive: true, force: true })
+    const plan = await makePlan(machine, options, host)
+    const root = await makePrivateDirectory(host)
+    try {
+      return await runIn(root, plan, options, host)
+    } finally {
+      await rm(root, { recursive: true, force: true })
+    }
+  } catch (error) {
+    throw isWithoutRight(error) ? withoutRight(error, machine, options.namespace) : error
   }
 }
+
+/** RBAC's words; those of admission say themselves what to do. */
+const isWithoutRight = (error: unknown): error is ApiError =>
+  error instanceof ApiError && hasReason(error, 'Forbidden') && / cannot \w+ /.test(error.message)
+
+const withoutRight = (cause: ApiError, machine: string, namespace: string): CommandFailed =>
+  new CommandFailed('NO_RIGHT', cause.message, {
+    cause,
+    hint: `an administrator lets this machine run workloads in ${namespace} with \`kubectl create rolebinding sallyport:workloads:${machine} --namespace ${namespace} --clusterrole sallyport:workload-runner --user ${machineIdentity.userPrefix}${machine}\``,
+  })
 
 interface Place {
   readonly directory: ProjectedDirectory

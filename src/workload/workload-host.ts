@@ -35,6 +35,9 @@ export interface WorkloadHost {
   readonly platform: string
   readonly isRoot: boolean
   readonly pid: number
+  readonly uid: number
+  /** Whether there is such a process. */
+  readonly isAlive: (pid: number) => boolean
   /** Where private directories are made. */
   readonly runtimeDirectory: string
   readonly sendSignal: SendSignal

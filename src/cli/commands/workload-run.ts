@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os'
 import process from 'node:process'
-import { CommandFailed, systemClock } from '../../core/index.ts'
+import { CommandFailed, systemClock, systemErrorCode } from '../../core/index.ts'
 import type { WorkloadHost, WorkloadPlan } from '../../workload/index.ts'
 import { defineCommand } from '../command.ts'
 import type { Io } from '../io.ts'
@@ -15,8 +15,8 @@ export const workloadRunCommand = defineCommand({
     'Run a process of this machine as a Pod: with a service account, and as an endpoint of a Service',
   arguments: [
     {
-      name: 'COMMAND',
-      describe: 'what to run, with its arguments, after two dashes; its exit code is passed on',
+      name: '-- COMMAND',
+      describe: 'what to run, with its arguments; its exit code is passed on',
       required: true,
       repeatable: true,
     },
@@ -75,6 +75,8 @@ async function openHost(values: WorkloadValues, io: Io) {
     platform: process.platform,
     isRoot: io.isRoot,
     pid: process.pid,
+    uid: process.getuid?.() ?? 0,
+    isAlive,
     runtimeDirectory: io.env['XDG_RUNTIME_DIR'] || tmpdir(),
     sendSignal: (pid, signal) => void process.kill(pid, signal),
     clock: systemClock,
@@ -87,6 +89,15 @@ async function openHost(values: WorkloadValues, io: Io) {
     drain: io.drain,
     kill: io.kill,
   } satisfies Omit<WorkloadHost, 'onRegistered'> & { readonly context: unknown }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    // Somebody else's process is a process too.
+    return systemErrorCode(error) !== 'ESRCH'
+  }
 }
 
 /** The process has the standard output from then on; the words are for the person at the terminal. */
