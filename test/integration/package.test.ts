@@ -66,6 +66,14 @@ const relyingParty = [
   'issuer/tokens/unverified-issuer.js',
 ]
 const allowedBesides: Readonly<Record<string, readonly string[]>> = {
+  './discovery': [
+    'discovery/client/',
+    'discovery/join/',
+    'discovery/signing/',
+    'discovery/tokens/bootstrap-token.js',
+    'jose/',
+    'pki/',
+  ],
   './relying-party': relyingParty,
   './testing': ['testing/', 'jose/', 'issuer/documents/', 'pki/'],
 }

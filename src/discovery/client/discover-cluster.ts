@@ -1,4 +1,4 @@
-import type { Cluster } from '../../kubeconfig/index.ts'
+import { type Cluster, clusterLocation, withLocation } from '../../kubeconfig/index.ts'
 import { askByToken, type TokenQuestion } from './ask-by-token.ts'
 import { DiscoveryFailed } from './discovery-failed.ts'
 import {
@@ -73,7 +73,8 @@ class DiscoveryRun {
   #patiently<T>(attempt: (limits: GetLimits) => Promise<T>): Promise<T> {
     const { clock, signal, pause, onProgress } = this.#parts
     return untilItWorks(
-      (leftMs) => attempt({ timeoutMs: Math.max(Math.ceil(Math.min(requestTimeoutMs, leftMs)), 1), signal }),
+      (leftMs) =>
+        attempt({ timeoutMs: Math.max(Math.ceil(Math.min(requestTimeoutMs, leftMs)), 1), signal }),
       {
         timeoutMs: this.#order.timeoutMs,
         clock,
@@ -145,9 +146,9 @@ class DiscoveryRun {
     return documentFromUrl(method.url, await systemRoots(), bounds)
   }
 
-  #checkPins({ roots }: LocationDocument): Proof[] {
+  #checkPins({ roots, cluster }: LocationDocument): Proof[] {
     const { pins } = this.#order
-    checkPins(pinsOf(roots), pins)
+    checkPins(pinsOf(roots), pins, clusterLocation(cluster).systemRoots)
     if (pins.length === 0) return []
     this.#prove('pins')
     return ['pins']
@@ -157,9 +158,11 @@ class DiscoveryRun {
     this.#parts.onProgress({ step: 'proven', proof })
   }
 
-  /** PEM of whom to trust: the document's own roots, or the system's where it has none. */
+  /** PEM of whom to trust: the document's own roots, and the system's where it has none or says so. */
   async #rootsFor({ cluster }: LocationDocument): Promise<string> {
-    return cluster.certificateAuthorityData ?? (await this.#parts.systemRoots()).join('\n')
+    const { rootsPem, systemRoots } = clusterLocation(cluster)
+    const others = rootsPem === undefined || systemRoots ? await this.#parts.systemRoots() : []
+    return [...(rootsPem === undefined ? [] : [rootsPem]), ...others].join('\n')
   }
 
   async #finish(found: {
@@ -172,7 +175,7 @@ class DiscoveryRun {
     const { document, roots, limits, asked } = found
     const advertised = document.cluster.server
     const keeps = this.#order.keepAddress && asked !== undefined
-    const cluster = keeps ? { ...document.cluster, server: asked } : document.cluster
+    const cluster = keeps ? onlyAt(asked, document.cluster) : document.cluster
     const troubles = await probeAddresses({
       cluster: { ...cluster, certificateAuthorityData: roots },
       limits,
@@ -191,6 +194,10 @@ class DiscoveryRun {
     }
   }
 }
+
+/** The other addresses go as well: whoever keeps the one that was typed has a reason. */
+const onlyAt = (address: string, cluster: Cluster): Cluster =>
+  withLocation(cluster, { ...clusterLocation(cluster), addresses: [address] })
 
 function allOf(failures: readonly DiscoveryFailed[]): DiscoveryFailed {
   const [first, ...others] = failures

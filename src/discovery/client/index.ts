@@ -1,4 +1,5 @@
 export type { Cluster } from '../../kubeconfig/index.ts'
+export * from '../join/index.ts'
 export { parseApiAddress } from './api-address.ts'
 export { clusterInfoPath } from './cluster-info-map.ts'
 export { type Discovery, discoverCluster } from './discover-cluster.ts'
