@@ -86,6 +86,8 @@ export class TlsServer {
   #createServer(): Http2SecureServer {
     const limits = this.#limits
     const server = createSecureServer({
+      // As Node's own HTTP servers: the second half of an answer must not wait until the first one is acknowledged.
+      noDelay: true,
       ...tlsContextOptions(this.#material),
       allowHTTP1: true,
       requestCert: this.#material.clientCaPem !== undefined,

@@ -254,7 +254,12 @@ describe.skipIf(outwardAddress === undefined)('the service proxy', () => {
     test.each([
       ['a Service that is not there', 'none', 404, 'services "none" not found'],
       ['a port that is not there', 'web:81', 503, 'no service port 81 found for service "web"'],
-      ['a name that is not there', 'web:http', 503, 'no endpoints available for service "web"'],
+      [
+        'a name that is not there',
+        'web:http',
+        503,
+        'no endpoints available for service "web:http"',
+      ],
       ['a named port without its name', 'named', 503, 'no endpoints available for service "named"'],
     ])('%s [ADDON-P1]', async (_name, id, status, message) => {
       const answer = await admin.get(`/api/v1/namespaces/default/services/${id}/proxy/`)

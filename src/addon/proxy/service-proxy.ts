@@ -168,7 +168,7 @@ export class ServiceProxy {
   }
 
   async #forwarding(
-    { authorized: { request, authentication }, response }: Asked,
+    { authorized: { request, authentication } }: Asked,
     plan: Plan,
     admission: Admission,
     session: Session,
@@ -177,19 +177,17 @@ export class ServiceProxy {
     if (trigger) this.#metrics.identified(trigger)
     const token = trigger && (await this.#token(plan, authentication.user))
     const facts = {
-      uri: prefix + path,
+      uri: `${prefix}${path || '/'}`,
       peer: request.socket.remoteAddress ?? '',
       ...(token !== undefined && { token }),
       isOwnCookie: isMarker,
       isIdentityHeader: this.#parts.isIdentityHeader,
     }
-    // Ours is said by the head of the answer; what the add-on says comes in its place.
-    response.removeHeader('cache-control')
     return {
       connections: this.#connections,
       backend,
       request,
-      path: `${path === '' ? '/' : path}${query}`,
+      path: `${path || '/'}${query}`,
       headers: backendHeaders(request, facts),
       places: {
         prefix,

@@ -43,8 +43,6 @@ export async function sendAnswer(
     response.end()
     return
   }
-  // Whoever waits for an event must know at once that it is open.
-  response.flushHeaders()
   await sendBody(forwarding, answer, response)
 }
 
@@ -154,7 +152,15 @@ function sendBody(
     })
     const body = isRewritten(answer) ? rewritten(answer, places) : answer
     body.on('error', cut)
+    let hasBegun = false
+    body.once('data', () => {
+      hasBegun = true
+    })
     relay(body, response, meters.toClient)
+    // Whoever waits for an event must know that it is open; but a body that is here goes with its head in one piece.
+    setImmediate(() => {
+      if (!hasBegun && !response.destroyed && !response.writableEnded) response.flushHeaders()
+    })
   })
 }
 

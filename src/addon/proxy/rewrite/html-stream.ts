@@ -6,9 +6,9 @@ import {
   createDeflate,
   createGunzip,
   createGzip,
-  createInflate,
 } from 'node:zlib'
 import { HtmlRewriter } from './html-rewriter.ts'
+import { InflateAny } from './inflate-any.ts'
 
 type Coder = () => Transform
 
@@ -18,8 +18,7 @@ const { Z_SYNC_FLUSH, BROTLI_OPERATION_FLUSH } = constants
 const coders: ReadonlyMap<string, readonly [decode: Coder, encode: Coder]> = new Map([
   ['gzip', [createGunzip, () => createGzip({ flush: Z_SYNC_FLUSH })]],
   ['x-gzip', [createGunzip, () => createGzip({ flush: Z_SYNC_FLUSH })]],
-  // Either form is sent under that name, and every browser reads both.
-  ['deflate', [createInflate, () => createDeflate({ flush: Z_SYNC_FLUSH })]],
+  ['deflate', [() => new InflateAny(), () => createDeflate({ flush: Z_SYNC_FLUSH })]],
   ['br', [createBrotliDecompress, () => createBrotliCompress({ flush: BROTLI_OPERATION_FLUSH })]],
 ])
 

@@ -3,6 +3,7 @@ import { buffer } from 'node:stream/consumers'
 import {
   brotliCompressSync,
   brotliDecompressSync,
+  deflateRawSync,
   deflateSync,
   gunzipSync,
   gzipSync,
@@ -105,6 +106,7 @@ describe('a page', () => {
     ['', same, same],
     ['gzip', gzipSync, gunzipSync],
     ['deflate', deflateSync, inflateSync],
+    ['deflate', deflateRawSync, inflateSync],
     ['br', brotliCompressSync, brotliDecompressSync],
   ])('is rewritten under the coding %j [ADDON-P4]', async (coding, encode, decode) => {
     const [first, ...others] = htmlStreams(coding, (url) => rewriteUrl(url, places))

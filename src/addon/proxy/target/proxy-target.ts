@@ -3,6 +3,8 @@ import { badRequest, goQuote, type RequestInfo } from '../../../core/index.ts'
 /** What a proxied request is for, as its URL names it. */
 export interface ProxyTarget {
   readonly resource: ProxiedResource
+  /** As the URL has it, for messages. */
+  readonly id: string
   /** Empty for nodes. */
   readonly namespace: string
   readonly name: string
@@ -31,7 +33,7 @@ export function readTarget(
   const [scheme, name = '', port = ''] = parts.length === 3 ? parts : ['', ...parts]
   if (!nameShape.test(name) || !portShape.test(port)) throw refused()
   if (scheme !== '' && scheme !== 'http' && scheme !== 'https') throw refused()
-  return { resource, namespace, name, port, scheme: scheme || 'http' }
+  return { resource, id, namespace, name, port, scheme: scheme || 'http' }
 }
 
 /** A port as a number from 1 to 65535; `undefined` for everything else. */

@@ -34,7 +34,7 @@ export async function serviceBackend(
   service: KubeObject,
   signal: AbortSignal,
 ): Promise<ProxyBackend> {
-  const { namespace, name, scheme } = target
+  const { id, namespace, name, scheme } = target
   const portName = portNameOf(service, target)
   const { items: slices } = await view.list(
     wellKnownKinds.endpointSlice,
@@ -49,7 +49,7 @@ export async function serviceBackend(
       return { scheme, host: ip, port, ...(trust && { trust }) }
     }
   }
-  throw unavailable(`no endpoints available for service ${goQuote(name)}`)
+  throw unavailable(`no endpoints available for service ${goQuote(id)}`)
 }
 
 const unavailable = (message: string): ApiError => new ApiError('ServiceUnavailable', message)
