@@ -12,6 +12,8 @@ const hostName =
 export function parseApiAddress(text: string): string {
   if (text.trim() !== text || text === '')
     throw refused(text, 'is empty or has spaces around it', forms)
+  if (text.includes('%'))
+    throw refused(text, 'has a % in it: zones and escapes are not supported', forms)
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(text)?.[1]?.toLowerCase()
   if (scheme === 'https') return parseUrl(text)
   if (scheme === 'http')
@@ -53,8 +55,7 @@ function splitAuthority(text: string, authority: string): { host: string; port?:
   const bracketed = /^\[([^\]]*)\](?::(\d+))?$/.exec(authority)
   if (bracketed) {
     const [, host = '', port] = bracketed
-    if (!isIPv6(host) || host.includes('%'))
-      throw refused(text, 'has no IPv6 address between its brackets', forms)
+    if (!isIPv6(host)) throw refused(text, 'has no IPv6 address between its brackets', forms)
     return port === undefined ? { host } : { host, port }
   }
   const [host = '', port, ...more] = authority.split(':')
@@ -67,7 +68,7 @@ function splitAuthority(text: string, authority: string): { host: string; port?:
 function checked(text: string, host: string, port: string): string {
   if (!/^\d{1,5}$/.test(port) || Number(port) < 1 || Number(port) > 65_535)
     throw refused(text, 'has no port from 1 to 65535', forms)
-  if (isIPv6(host) && !host.includes('%')) return `https://[${host}]:${Number(port)}`
+  if (isIPv6(host)) return `https://[${host}]:${Number(port)}`
   if (isIP(host) === 0 && (!hostName.test(host) || looksNumeric(host)))
     throw refused(text, 'has no host name or IP address in it', forms)
   return `https://${host}:${Number(port)}`
