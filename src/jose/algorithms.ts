@@ -44,9 +44,12 @@ export function signBytes(signer: AlgorithmKey, input: Uint8Array): Buffer {
   return cryptoSign(schemes[signer.alg].digest, input, optionsOf(signer))
 }
 
-/** Signs on the thread pool: an RSA signature takes long enough to hold up others. */
-export function signBytesAside(signer: AlgorithmKey, input: Uint8Array): Promise<Buffer> {
-  if (signer.alg === 'HS256') return Promise.resolve(mac(signer, input))
+/** These take less time than the way to another thread and back. */
+const quick: readonly Algorithm[] = ['HS256', 'ES256']
+
+/** Signs without holding up others: what takes long, as RSA does, is done on the thread pool. */
+export async function signBytesAside(signer: AlgorithmKey, input: Uint8Array): Promise<Buffer> {
+  if (quick.includes(signer.alg)) return signBytes(signer, input)
   return new Promise((resolve, reject) => {
     cryptoSign(schemes[signer.alg].digest, input, optionsOf(signer), (error, signature) => {
       if (error) reject(error)

@@ -68,7 +68,7 @@ export function signCompactJws(
   return `${input.toString('latin1')}.${signBytes(key, input).toString('base64url')}`
 }
 
-/** Signs a payload on the thread pool; the header gets the key's algorithm first. */
+/** Signs a payload without holding up others; the header gets the key's algorithm first. */
 export async function signCompactJwsAside(
   header: JsonObject,
   payload: Uint8Array | string,

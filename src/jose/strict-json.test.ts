@@ -14,6 +14,21 @@ test('any object comes back as it was', () => {
   )
 })
 
+test('a name that comes twice is found wherever it is and however it is spelled', () => {
+  const escaped = (name: string) =>
+    name
+      .split('')
+      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+      .join('')
+  fc.assert(
+    fc.property(fc.dictionary(fc.string(), fc.jsonValue(), { minKeys: 1 }), (object) => {
+      const [name = ''] = Object.keys(object)
+      const inside = JSON.stringify(object).slice(1, -1)
+      expect(parse(`{"deep":[{${inside} ,"${escaped(name)}" : 1}]}`)).toBeUndefined()
+    }),
+  )
+})
+
 test.each([
   ['an array', '[]'],
   ['a string', '"a"'],

@@ -24,21 +24,48 @@ export const isObject = (value: unknown): value is JsonObject =>
 
 /** Nobody needs more, and readers that recurse have a stack. */
 const deepest = 32
-const punctuationOrString = /[{}[\],]|"(?:[^"\\]|\\.)*"(\s*:)?/g
+
+/** The names of an object that is open; an array has none. */
+type Names = Set<string> | undefined
 
 /** Looks for members that come twice or change prototypes, and for depth; the text is known to be JSON. */
 function isAmbiguous(text: string): boolean {
-  const seen: Set<string>[] = []
-  for (const [token, colon] of text.matchAll(punctuationOrString)) {
-    if (token === '{' || token === '[') {
-      if (seen.push(new Set()) > deepest) return true
-    } else if (token === '}' || token === ']') seen.pop()
-    else if (colon !== undefined) {
-      const name: unknown = JSON.parse(token.slice(0, -colon.length))
-      const names = seen.at(-1)
-      if (typeof name !== 'string' || !names || names.has(name) || name === '__proto__') return true
-      names.add(name)
-    }
+  const open: Names[] = []
+  for (let at = 0; at < text.length; at++) {
+    const sign = text[at]
+    if (sign === '"') {
+      const end = endOfString(text, at)
+      if (isName(text, end) && !takesName(open.at(-1), text.slice(at + 1, end))) return true
+      at = end
+    } else if (sign === '{' || sign === '[') {
+      if (open.push(sign === '{' ? new Set() : undefined) > deepest) return true
+    } else if (sign === '}' || sign === ']') open.pop()
   }
   return false
+}
+
+/** Where the string that begins at `start` has its closing quote. */
+function endOfString(text: string, start: number): number {
+  for (let end = text.indexOf('"', start + 1); ; end = text.indexOf('"', end + 1)) {
+    let before = end - 1
+    while (text[before] === '\\') before--
+    // Escapes go in pairs of signs, so an even number of backslashes leaves the quote alone.
+    if ((end - before) % 2 === 1) return end
+  }
+}
+
+/** Whether a colon follows, and so the string that ends here names a member. */
+function isName(text: string, end: number): boolean {
+  let next = end + 1
+  while (text[next] === ' ' || text[next] === '\n' || text[next] === '\r' || text[next] === '\t')
+    next++
+  return text[next] === ':'
+}
+
+/** Notes a name; false for one that was there before, in whatever spelling, or that no object may have. */
+function takesName(names: Names, spelled: string): boolean {
+  const name: unknown = spelled.includes('\\') ? JSON.parse(`"${spelled}"`) : spelled
+  if (typeof name !== 'string' || !names || names.has(name) || name === '__proto__') return false
+  names.add(name)
+  return true
 }

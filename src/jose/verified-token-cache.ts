@@ -106,8 +106,8 @@ export class VerifiedTokenCache<Value> {
 
   /** A keyed hash, so that nobody can aim for a collision and no token lies about in memory. */
   #keyOf(token: string, audiences: readonly string[]): string {
-    const hash = createHmac('sha256', this.#hashKey)
-    for (const part of [token, ...audiences]) hash.update(`${part.length}:`).update(part)
-    return hash.digest('base64')
+    let text = ''
+    for (const part of [token, ...audiences]) text += `${part.length}:${part}`
+    return createHmac('sha256', this.#hashKey).update(text).digest('base64')
   }
 }
