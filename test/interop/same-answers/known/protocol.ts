@@ -111,7 +111,7 @@ export const protocol: readonly KnownDifference[] = [
   {
     what: 'Subresources that need a kubelet, a scheduler or a later feature of Sallyport',
     theirs:
-      '`pods/log`, `/exec`, `/attach`, `/portforward`, `/proxy`, `/binding`, `/eviction`, `/ephemeralcontainers`, `/resize`; `nodes/proxy`, `services/proxy`',
+      '`pods/log`, `/exec`, `/attach`, `/portforward`, `/binding`, `/eviction`, `/ephemeralcontainers`, `/resize`',
     ours: 'not served',
     why: 'Pods are objects here; nothing runs them',
     matches: ({ topic, at, ours }) =>
