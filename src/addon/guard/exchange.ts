@@ -12,7 +12,7 @@ import type { GuardMetrics } from './guard-metrics.ts'
 import type { HeaderRules } from './header-rules.ts'
 import { type IdentityOutput, identityHeaders } from './identity-output.ts'
 import { type GuardedRequest, readRequest } from './read-request.ts'
-import { GuardRefused, refusalBody } from './refusal.ts'
+import { GuardRefused, refusalBody, refusalHeaders, refusalText } from './refusal.ts'
 import type { Tunnels } from './tunnels.ts'
 import { checkUpgrade } from './upgrade-request.ts'
 import type { Upstream } from './upstream.ts'
@@ -190,19 +190,3 @@ interface Story {
 
 const tooOld = (): GuardRefused =>
   new GuardRefused(504, 'too-old', 'the request took longer than requests may')
-
-const refusalHeaders = (refusal: GuardRefused, body: string): Record<string, string | number> => ({
-  ...refusal.headers,
-  'Content-Type': 'application/json',
-  'Content-Length': Buffer.byteLength(body),
-  'Cache-Control': 'no-store',
-})
-
-function refusalText(refusal: GuardRefused): string {
-  const body = refusalBody(refusal)
-  const headers = { ...refusalHeaders(refusal, body), Connection: 'close' }
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
-  const names: Readonly<Record<number, string>> = { 400: 'Bad Request', 403: 'Forbidden' }
-  const status = `HTTP/1.1 ${refusal.status} ${names[refusal.status] ?? 'Refused'}`
-  return `${[status, ...lines].join('\r\n')}\r\n\r\n${body}`
-}

@@ -4,6 +4,8 @@ import { endToEndHeaders, refuseAmbiguousHeaders } from '../../http/index.ts'
 export interface HeaderRule {
   /** The name in lower case. */
   readonly name: string
+  /** Claims an identity. */
+  readonly isIdentity: boolean
   /** Goes on to the add-on. */
   readonly isKept: boolean
   /** May be there only once. */
@@ -26,14 +28,21 @@ export class HeaderRules {
     this.#isIdentity = isIdentity
   }
 
+  /** Whether a header claims an identity, in any spelling. */
+  isIdentity(name: string): boolean {
+    return this.of(name).isIdentity
+  }
+
   of(spelt: string): HeaderRule {
     const known = this.#known.get(spelt)
     if (known) return known
     const name = spelt.toLowerCase()
     const isHop = endToEndHeaders([spelt, '']).length === 0
+    const isIdentity = this.#isIdentity(spelt)
     const rule = {
       name,
-      isKept: !isHop && !own.has(name) && !this.#isIdentity(spelt),
+      isIdentity,
+      isKept: !isHop && !own.has(name) && !isIdentity,
       isRefused: isAmbiguous([spelt, '']),
       isSingle: isAmbiguous([spelt, '', spelt, '']),
     }

@@ -1,3 +1,5 @@
+export type { AddonUser } from '../token/addon-claims.ts'
+export type { AccessLogLevel } from './access-log.ts'
 export { type AudienceList, staticAudiences } from './audiences.ts'
 export {
   defaultGuardLimits,
@@ -6,4 +8,9 @@ export {
   type GuardOptions,
   type PortPair,
 } from './guard.ts'
+export type { IdentityOutput } from './identity-output.ts'
+export { type AddonGuard, createGuard, type MiddlewareOptions } from './middleware.ts'
+export { openVerifier, type TrustHost, type TrustOptions } from './open-verifier.ts'
+export { GuardRefused } from './refusal.ts'
 export { type ServiceAudienceOptions, ServiceAudiences } from './service-audiences.ts'
+export type { Place } from './upstream.ts'

@@ -1,3 +1,4 @@
+import { STATUS_CODES } from 'node:http'
 import { SallyportError } from '../../core/index.ts'
 
 /** A request that the guard answers itself because it must not go on; `reason` is stable, for clients and metrics. */
@@ -36,4 +37,24 @@ export const malformed = (message: string): GuardRefused =>
 /** The body of a refusal: a reason for programs, a sentence for people, nothing of the request. */
 export function refusalBody({ status, reason, message }: GuardRefused): string {
   return `${JSON.stringify({ code: status, reason, message })}\n`
+}
+
+/** The headers of a refusal, without those of the connection. */
+export const refusalHeaders = (
+  refusal: GuardRefused,
+  body: string,
+): Record<string, string | number> => ({
+  ...refusal.headers,
+  'Content-Type': 'application/json',
+  'Content-Length': Buffer.byteLength(body),
+  'Cache-Control': 'no-store',
+})
+
+/** A whole refusal for a connection that Node no longer writes answers to. */
+export function refusalText(refusal: GuardRefused): string {
+  const body = refusalBody(refusal)
+  const headers = { ...refusalHeaders(refusal, body), Connection: 'close' }
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
+  const status = `HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status] ?? 'Refused'}`
+  return `${[status, ...lines].join('\r\n')}\r\n\r\n${body}`
 }

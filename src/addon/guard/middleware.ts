@@ -1,0 +1,187 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { type Clock, type Logger, silentLogger, systemClock } from '../../core/index.ts'
+import type { AddonUser } from '../token/addon-claims.ts'
+import { type AudienceList, staticAudiences } from './audiences.ts'
+import { authenticate, type Proof } from './authenticate.ts'
+import { developmentUser } from './development-user.ts'
+import { HeaderRules } from './header-rules.ts'
+import { identityNameTest } from './identity-names.ts'
+import { defaultOutput, emittedNames, type IdentityOutput } from './identity-output.ts'
+import { openVerifier, type TrustOptions } from './open-verifier.ts'
+import { readRequest } from './read-request.ts'
+import { GuardRefused, refusalBody, refusalHeaders, refusalText } from './refusal.ts'
+import { stateIdentity } from './request-identity.ts'
+
+/** Whom an application believes, and how it wants to be told. */
+export interface MiddlewareOptions extends TrustOptions {
+  /** The Services of this application as `namespace/name`, or a list that is kept elsewhere. */
+  readonly audiences: readonly string[] | AudienceList
+  readonly output?: IdentityOutput
+  /** Who a request without a token is from, on this machine only: from loopback, to loopback, not forwarded. */
+  readonly developmentUser?: string
+  readonly clock?: Clock
+  readonly log?: Logger
+}
+
+type Listener = (request: IncomingMessage, response: ServerResponse) => void
+type UpgradeListener = (request: IncomingMessage, socket: Duplex, head: Buffer) => void
+type Next = () => void
+
+/** The part of a Fastify instance that the plugin uses. */
+interface FastifyLike {
+  addHook(
+    name: 'onRequest',
+    hook: (request: { raw: IncomingMessage }, reply: FastifyReplyLike) => Promise<unknown>,
+  ): unknown
+}
+
+interface FastifyReplyLike {
+  code(status: number): unknown
+  headers(values: Record<string, string | number>): unknown
+  send(body: string): unknown
+}
+
+/** Knows the users of requests, in front of a handler of node:http, Express or Fastify. */
+export interface AddonGuard {
+  /** The user of a request, whose headers then state it; rejects with GuardRefused. */
+  authenticate(request: IncomingMessage): Promise<AddonUser>
+  /** The user of a request that was let through. */
+  userOf(request: IncomingMessage): AddonUser | undefined
+  /** A listener for node:http that lets only requests of known users through. */
+  listener(handle: Listener): Listener
+  /** The same for requests that ask for another protocol. */
+  upgradeListener(handle: UpgradeListener): UpgradeListener
+  /** Middleware for Express and Connect. */
+  readonly express: (request: IncomingMessage, response: ServerResponse, next: Next) => void
+  /** A plugin for Fastify. */
+  readonly fastify: (instance: FastifyLike, options: unknown, done: () => void) => void
+  /** Stops following keys. */
+  close(): void
+}
+
+/** Opens a guard within an application: the same checks as the sidecar's, without a process of its own. */
+export async function createGuard(options: MiddlewareOptions): Promise<AddonGuard> {
+  const { audiences, clock = systemClock, log = silentLogger } = options
+  const ended = new AbortController()
+  const verifier = await openVerifier(options, { clock, log, signal: ended.signal })
+  const list = 'has' in audiences ? audiences : staticAudiences(audiences)
+  if (options.developmentUser !== undefined)
+    log.warn({ user: options.developmentUser }, 'requests of this machine need no token')
+  return new RequestGuard(options, { verifier, audiences: list, log }, clock, () => ended.abort())
+}
+
+class RequestGuard implements AddonGuard {
+  readonly #options: MiddlewareOptions
+  readonly #proof: Proof
+  readonly #clock: Clock
+  readonly #output: IdentityOutput
+  readonly #rules: HeaderRules
+  readonly #users = new WeakMap<IncomingMessage, AddonUser>()
+  readonly close: () => void
+
+  constructor(options: MiddlewareOptions, proof: Proof, clock: Clock, close: () => void) {
+    this.#options = options
+    this.#proof = proof
+    this.#clock = clock
+    this.close = close
+    this.#output = options.output ?? defaultOutput
+    this.#rules = new HeaderRules(identityNameTest(emittedNames(this.#output)))
+  }
+
+  async authenticate(request: IncomingMessage): Promise<AddonUser> {
+    const user = this.#developer(request) ?? (await this.#verified(request))
+    stateIdentity(request, user, { rules: this.#rules, output: this.#output })
+    this.#users.set(request, user)
+    return user
+  }
+
+  userOf(request: IncomingMessage): AddonUser | undefined {
+    return this.#users.get(request)
+  }
+
+  listener(handle: Listener): Listener {
+    return (request, response) => this.express(request, response, () => handle(request, response))
+  }
+
+  upgradeListener(handle: UpgradeListener): UpgradeListener {
+    return (request, socket, head) => {
+      socket.on('error', () => socket.destroy())
+      this.authenticate(request).then(
+        () => handle(request, socket, head),
+        (error: unknown) => socket.end(refusalText(this.#toRefusal(error))),
+      )
+    }
+  }
+
+  // Frameworks take these without their object.
+  readonly express: AddonGuard['express'] = (request, response, next) => {
+    void this.#admit(request, response, () => next())
+  }
+
+  readonly fastify = Object.assign(
+    (instance: FastifyLike, _options: unknown, done: () => void): void => {
+      instance.addHook('onRequest', (request, reply) => this.#hook(request.raw, reply))
+      done()
+    },
+    // What is registered beside the plugin is guarded as well.
+    { [Symbol.for('skip-override')]: true },
+  )
+
+  async #hook(request: IncomingMessage, reply: FastifyReplyLike): Promise<unknown> {
+    try {
+      await this.authenticate(request)
+      return undefined
+    } catch (error) {
+      const { status, headers, body } = this.#answerTo(error)
+      reply.code(status)
+      reply.headers(headers)
+      return reply.send(body)
+    }
+  }
+
+  async #admit(request: IncomingMessage, response: ServerResponse, go: () => void): Promise<void> {
+    try {
+      await this.authenticate(request)
+    } catch (error) {
+      const { status, headers, body } = this.#answerTo(error)
+      response.writeHead(status, headers).end(body)
+      return
+    }
+    // Outside of this promise: what the application throws is its own.
+    queueMicrotask(go)
+  }
+
+  #developer(request: IncomingMessage): AddonUser | undefined {
+    const { developmentUser: name } = this.#options
+    if (name === undefined) return undefined
+    return developmentUser(request, name, this.#clock.now())
+  }
+
+  #verified(request: IncomingMessage): Promise<AddonUser> {
+    // Frameworks put what is behind their mount point into `url`; the whole is what was sent.
+    const { originalUrl = request.url } = request as { originalUrl?: string }
+    const asSent = { ...pick(request), ...(originalUrl !== undefined && { url: originalUrl }) }
+    return authenticate(readRequest(asSent, this.#rules).authorization, this.#proof)
+  }
+
+  #answerTo(error: unknown) {
+    const refusal = this.#toRefusal(error)
+    const body = refusalBody(refusal)
+    // What is left of the request is not read.
+    const headers = { ...refusalHeaders(refusal, body), Connection: 'close' }
+    return { status: refusal.status, headers, body }
+  }
+
+  #toRefusal(error: unknown): GuardRefused {
+    if (error instanceof GuardRefused) return error
+    this.#proof.log.error({ err: error }, 'a request failed')
+    return new GuardRefused(500, 'internal-error', 'the request could not be handled')
+  }
+}
+
+const pick = ({ rawHeaders, method, httpVersion }: IncomingMessage) => ({
+  rawHeaders,
+  httpVersion,
+  ...(method !== undefined && { method }),
+})

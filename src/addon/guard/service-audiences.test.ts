@@ -1,0 +1,100 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { type KubeObject, silentLogger } from '../../core/index.ts'
+import { FakeClusterView } from '../../testing/fake-cluster-view.ts'
+import { LabClock } from '../token/token-lab.suite.ts'
+import { ServiceAudiences } from './service-audiences.ts'
+
+const namespace = 'shop'
+const pod = (labels: Record<string, string>): KubeObject => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name: 'web-1', namespace, labels },
+})
+const service = (
+  name: string,
+  selector?: Record<string, string>,
+  where = namespace,
+): KubeObject => ({
+  apiVersion: 'v1',
+  kind: 'Service',
+  metadata: { name, namespace: where },
+  spec: selector ? { selector } : {},
+})
+
+let view: FakeClusterView
+let ended: AbortController
+beforeEach(() => {
+  view = new FakeClusterView({ objects: [pod({ app: 'web', tier: 'front' })] })
+  ended = new AbortController()
+})
+afterEach(() => ended.abort())
+
+function watched(clock = new LabClock()): ServiceAudiences {
+  const { signal } = ended
+  const options = { view, namespace, podName: 'web-1', clock, log: silentLogger, signal }
+  const audiences = new ServiceAudiences({ ...options, maxAgeMs: 60_000 })
+  audiences.start()
+  return audiences
+}
+
+const known = (audiences: ServiceAudiences): Promise<unknown> =>
+  vi.waitFor(() => expect(audiences.problem).toBeUndefined())
+
+describe('the Services of a Pod [ADDON-R38]', () => {
+  test('are those that select it, in its namespace, and several if several do', async () => {
+    view.put(service('all', { app: 'web' }))
+    view.put(service('narrow', { app: 'web', tier: 'front' }))
+    view.put(service('other', { app: 'web', tier: 'back' }))
+    view.put(service('without-selector'))
+    view.put(service('empty-selector', {}))
+    view.put(service('elsewhere', { app: 'web' }, 'bank'))
+    const audiences = watched()
+    await known(audiences)
+    expect(audiences.names).toEqual(['shop/all', 'shop/narrow'])
+    expect([audiences.has('shop/all'), audiences.has('bank/elsewhere')]).toEqual([true, false])
+  })
+
+  test('follow Services that come and go, and labels that change', async () => {
+    const audiences = watched()
+    await known(audiences)
+    expect(audiences.names).toEqual([])
+    const late = view.put(service('late', { app: 'web' }))
+    await vi.waitFor(() => expect(audiences.names).toEqual(['shop/late']))
+    await view.write('delete', late, {}, ended.signal)
+    await vi.waitFor(() => expect(audiences.names).toEqual([]))
+    view.put(service('other', { app: 'db' }))
+    view.put(pod({ app: 'db' }))
+    await vi.waitFor(() => expect(audiences.names).toEqual(['shop/other']))
+  })
+
+  test('are unknown until they were seen', async () => {
+    view.fail(new Error('nobody is there'))
+    const audiences = watched()
+    expect(audiences.problem).toBe('audiences-unknown')
+    view.fail(undefined)
+    await known(audiences)
+  })
+
+  test('are unknown while the Pod is gone', async () => {
+    const audiences = watched()
+    await known(audiences)
+    await view.write('delete', pod({}), {}, ended.signal)
+    await vi.waitFor(() => expect(audiences.problem).toBe('audiences-unknown'))
+  })
+
+  test('hold for their age while the cluster does not answer, then none does [ADDON-T61]', async () => {
+    view.put(service('web', { app: 'web' }))
+    const clock = new LabClock()
+    const audiences = watched(clock)
+    await known(audiences)
+    view.fail(new Error('gone'))
+    clock.turn(59_000)
+    expect([audiences.problem, audiences.has('shop/web')]).toEqual([undefined, true])
+    clock.turn(1_001)
+    expect(audiences.problem).toBe('audiences-stale')
+    view.fail(undefined)
+    view.put(service('web', { app: 'other' }))
+    await known(audiences)
+    expect(audiences.has('shop/web')).toBe(false)
+  })
+})
