@@ -1,6 +1,6 @@
-import { readFile } from 'node:fs/promises'
-import { CommandFailed, type OptionTable, systemErrorCode, WrongUsage } from '../core/index.ts'
+import { type OptionTable, WrongUsage } from '../core/index.ts'
 import type { PublishOptions, ReadDocuments } from '../issuer/publish/index.ts'
+import { readCaFile } from './ca-file.ts'
 import { dataDirectory } from './data-directory.ts'
 import type { Io } from './io.ts'
 import { pluginHostOf } from './plugin-host.ts'
@@ -58,7 +58,7 @@ export async function openIssuerSource(values: IssuerSourceValues, io: Io): Prom
     throw new WrongUsage('--certificate-authority goes with --from URL')
   if (from === undefined || !isUrl) return documentsOfServer(await transportOf(values, io), options)
   if (!from.startsWith('https://')) throw new WrongUsage('--from must be an https URL')
-  return documentsOfIssuer(from, await readCa(certificateAuthority), options)
+  return documentsOfIssuer(from, await readCaFile(certificateAuthority), options)
 }
 
 async function transportOf({ from, context, dataDir }: IssuerSourceValues, io: Io) {
@@ -68,12 +68,4 @@ async function transportOf({ from, context, dataDir }: IssuerSourceValues, io: I
   const sources = { explicitPath, kubeconfig: undefined, home: io.homeDirectory }
   const found = await loadContext(sources, context)
   return transportFromKubeconfig(found, { plugins: await pluginHostOf(io), proxyEnv: io.env })
-}
-
-async function readCa(path: string | undefined): Promise<string | undefined> {
-  if (path === undefined) return undefined
-  return readFile(path, 'utf8').catch((cause: unknown) => {
-    const why = systemErrorCode(cause) ?? 'unknown error'
-    throw new CommandFailed('CA_UNREADABLE', `cannot read ${path}: ${why}`, { cause })
-  })
 }

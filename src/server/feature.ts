@@ -28,6 +28,8 @@ export interface FeatureContext {
   readonly serving: () => ServingMaterial
   /** The body of a request, within the server's limits. */
   readonly readBody: (request: IncomingMessage, signal: AbortSignal) => Promise<Buffer>
+  /** For whom credentials are that do not say it; known once the port is open. */
+  readonly apiAudiences: () => readonly string[]
   /** Where the outside reaches the server; known once the port is open. */
   readonly location: () => ServerLocation
   /** Aborts when the server ends. */

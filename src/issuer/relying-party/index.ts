@@ -18,4 +18,4 @@ export {
   type VerifiedServiceAccount,
   type VerifiedToken,
 } from './token-verifier.ts'
-export type { VerifierOptions } from './verifier-options.ts'
+export type { SigningAlgorithm, VerifierOptions } from './verifier-options.ts'

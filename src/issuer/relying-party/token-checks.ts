@@ -23,6 +23,8 @@ export interface TokenRules {
   readonly issuer: string
   /** One of these must be in the token. */
   readonly audiences: readonly string[]
+  /** What a token may be signed with. */
+  readonly algorithms: readonly string[]
   readonly clock: Clock
   readonly leewaySeconds: number
   readonly longestSeconds: number | undefined
@@ -75,6 +77,16 @@ const purpose: TokenCheck = {
     jws?.header.typ === undefined ? 'no typ, as Kubernetes makes them' : 'typ JWT',
 }
 
+const algorithm: TokenCheck = {
+  name: 'algorithm',
+  needs: ['jws'],
+  run: ({ jws }, rules) => {
+    if (!rules.algorithms.includes(jws?.header.alg ?? ''))
+      throw new TokenRefused('bad-algorithm', "the token's algorithm is not one that is accepted")
+  },
+  tell: ({ jws }) => jws?.header.alg ?? '',
+}
+
 /** Before anything is fetched: whoever sends tokens of others must not make us ask. */
 const issuer: TokenCheck = {
   name: 'issuer',
@@ -114,7 +126,7 @@ const signature: TokenCheck = {
   run: (found) => {
     if (found.jws) found.keys?.verify(found.jws)
   },
-  tell: ({ jws }) => `${jws?.header.alg ?? ''}, by that key`,
+  tell: () => 'by that key, with its own algorithm',
 }
 
 const claims: TokenCheck = {
@@ -189,6 +201,7 @@ const at = (ms: number): string => (ms > lastDay ? 'the end of days' : kubeTime(
 export const tokenChecks: readonly TokenCheck[] = [
   form,
   purpose,
+  algorithm,
   issuer,
   keys,
   key,

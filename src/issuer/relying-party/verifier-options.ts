@@ -12,6 +12,12 @@ import { discoveryUrlOf, readJwksUri, readKeySet } from './issuer-metadata.ts'
 import { RemoteKeys } from './remote-keys.ts'
 import type { TokenRules } from './token-checks.ts'
 
+/** What tokens of issuers are signed with; never with a shared secret. */
+export const signingAlgorithms = ['RS256', 'ES256', 'ES384', 'ES512'] as const
+
+/** One of them. */
+export type SigningAlgorithm = (typeof signingAlgorithms)[number]
+
 /** Whose tokens are accepted, for whom, and how their issuer's documents are had. */
 export interface VerifierOptions {
   /** Byte for byte the `iss` of tokens and the `issuer` of the discovery document. */
@@ -32,6 +38,8 @@ export interface VerifierOptions {
   readonly credential?: DocumentCredential | undefined
   /** Fetches documents in place of our own way, for example through a proxy; the guards are then yours. */
   readonly fetch?: ((url: URL) => Promise<FetchedDocument>) | undefined
+  /** What tokens may be signed with; all that are known unless given. */
+  readonly algorithms?: readonly SigningAlgorithm[] | undefined
   /** How far the clocks may differ; 60 seconds unless given. */
   readonly leewaySeconds?: number | undefined
   /** Longest life of a token that is accepted, in seconds. */
@@ -74,6 +82,7 @@ export function rulesOf(options: VerifierOptions): TokenRules {
   return {
     issuer,
     audiences,
+    algorithms: options.algorithms ?? signingAlgorithms,
     clock,
     leewaySeconds: options.leewaySeconds ?? 60,
     longestSeconds: options.longestLifeSeconds ?? longestSeconds,

@@ -2,6 +2,7 @@ import type { Feature } from '../feature.ts'
 import { addonFeature } from './addon-feature.ts'
 import { discoveryFeature } from './discovery-feature.ts'
 import { issuerFeature } from './issuer-feature.ts'
+import { oidcFeature } from './oidc-feature.ts'
 import { tunnelFeature } from './tunnel-feature.ts'
 import { workloadFeature } from './workload-feature.ts'
 
@@ -10,6 +11,7 @@ export const allFeatures: readonly Feature[] = [
   tunnelFeature,
   discoveryFeature,
   issuerFeature,
+  oidcFeature,
   workloadFeature,
   addonFeature,
 ]

@@ -18,12 +18,13 @@ export interface OpenFeatures
 /** Opens the features one after another. */
 export async function openFeatures(
   features: readonly Feature[],
-  context: Omit<FeatureContext, 'dialer'>,
+  context: Omit<FeatureContext, 'dialer' | 'apiAudiences'>,
 ): Promise<OpenFeatures> {
   const opened: FeatureParts[] = []
   let dialer = directDialer()
+  const apiAudiences = () => opened.flatMap((parts) => parts.apiAudiences?.() ?? [])
   for (const feature of features) {
-    const parts = await feature({ ...context, dialer })
+    const parts = await feature({ ...context, dialer, apiAudiences })
     dialer = parts.dialer ?? dialer
     opened.push(parts)
   }
@@ -34,7 +35,7 @@ export async function openFeatures(
     admissions: opened.flatMap((parts) => parts.admissions ?? []),
     controllers: opened.flatMap((parts) => parts.controllers ?? []),
     anonymousPaths: opened.flatMap((parts) => parts.anonymousPaths ?? []),
-    apiAudiences: () => opened.flatMap((parts) => parts.apiAudiences?.() ?? []),
+    apiAudiences,
     issueToken: opened.find((parts) => parts.issueToken)?.issueToken,
     places: () => Object.assign({}, ...opened.map((parts) => parts.places?.())),
     listening: async () => {

@@ -2,6 +2,7 @@ import { isIP } from 'node:net'
 import { defineOptions, longestTimerMs, type OptionValues } from '../../core/index.ts'
 import { addonOptions } from './addon-options.ts'
 import { discoveryOptions } from './discovery-options.ts'
+import { oidcOptions } from './oidc-options.ts'
 import { tunnelOptions } from './tunnel-options.ts'
 
 const serving = 'Serving'
@@ -155,6 +156,7 @@ export const serverOptions = defineOptions({
     group: identity,
     describe: 'beginning of headers in which a front proxy tells more of the user',
   },
+  ...oidcOptions,
   'service-account-issuer': {
     type: 'string',
     repeatable: true,

@@ -1,0 +1,1 @@
+export { oidcUsers } from './oidc-users.ts'
