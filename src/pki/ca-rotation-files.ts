@@ -1,4 +1,5 @@
 import type { KeyObject, X509Certificate } from 'node:crypto'
+import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CommandFailed } from '../core/index.ts'
 import { readCertificateFile, readKeyFile } from './pki-file.ts'
@@ -26,6 +27,8 @@ export interface CaRotation {
   readonly next?: X509Certificate
   /** Has signed before; only once it is `switched`. */
   readonly old?: X509Certificate
+  /** Since when the new one signs; only once it is `switched`. */
+  readonly switchedAt?: number
   /** Every one that is trusted. */
   readonly trusted: readonly X509Certificate[]
 }
@@ -38,17 +41,22 @@ export interface CaFiles {
   readonly signing: X509Certificate
   readonly next: X509Certificate | undefined
   readonly old: X509Certificate | undefined
+  readonly oldNotedAt: number | undefined
 }
 
 /** Reads all files of the CA in a PKI's directory; there must be a CA whose key is here. */
 export async function readCaFiles(directory: string): Promise<CaFiles> {
   const names = { ...caRotationFiles, cert: 'ca.crt', key: 'ca.key' }
   const path: CaFiles['path'] = (name) => join(directory, names[name])
-  const [found, key, next, old] = await Promise.all([
+  const [found, key, next, old, oldNotedAt] = await Promise.all([
     readCertificateFile(path('cert')),
     readKeyFile(path('key')),
     readCertificateFile(path('nextCert')),
     readCertificateFile(path('oldCert')),
+    stat(path('oldCert')).then(
+      ({ mtimeMs }) => mtimeMs,
+      () => undefined,
+    ),
   ])
   if (!found)
     throw new CommandFailed('NO_CLUSTER', `there is no CA in ${directory}`, {
@@ -63,15 +71,21 @@ export async function readCaFiles(directory: string): Promise<CaFiles> {
         hint: 'a CA whose key is kept elsewhere is replaced there: put the new bundle into ca.crt',
       },
     )
-  return { path, all: found.all, key, signing, next: next?.first, old: old?.first }
+  return { path, all: found.all, key, signing, next: next?.first, old: old?.first, oldNotedAt }
 }
 
 /** Tells from the files alone how far it has come, also when a step was cut off. */
-export function rotationOf({ all, signing, next, old }: CaFiles): CaRotation {
+export function rotationOf({ all, signing, next, old, oldNotedAt }: CaFiles): CaRotation {
   const isTrusted = (one: X509Certificate | undefined): one is X509Certificate =>
     one !== undefined && all.some((each) => isSameCertificate(each, one))
   if (isTrusted(old) && !isSameCertificate(old, signing))
-    return { stage: 'switched', signing, old, trusted: all }
+    return {
+      stage: 'switched',
+      signing,
+      old,
+      trusted: all,
+      ...(oldNotedAt !== undefined && { switchedAt: oldNotedAt }),
+    }
   if (isTrusted(next) && !isSameCertificate(next, signing))
     return { stage: 'begun', signing, next, trusted: all }
   return { stage: 'none', signing, trusted: all }

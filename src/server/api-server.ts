@@ -26,6 +26,7 @@ import { runControllers } from './composition/controllers.ts'
 import { type OpenFeatures, openFeatures } from './composition/features.ts'
 import { bodyReader, type Gate, openGate } from './composition/gate.ts'
 import { type Identity, openIdentity } from './composition/identity.ts'
+import { OldCertificates } from './composition/old-certificates.ts'
 import { type LocalCluster, openCluster } from './composition/open-cluster.ts'
 import { preparePolicy, watchRevocations } from './composition/policy.ts'
 import { advertiseAddress, urlOf } from './composition/serving-names.ts'
@@ -122,8 +123,11 @@ export class ApiServer implements Component {
     const revocations = await watchRevocations(cluster.view, { clock, log }, this.#closers)
     const registry = new MetricsRegistry()
     const features = await this.#openFeatures(cluster, state, registry)
+    const old = new OldCertificates({ pki, view: cluster.view, clock, log, signal })
+    old.start()
     const identity = await openIdentity({
       options,
+      onCertificate: (certificate, socket) => old.saw(certificate, socket),
       clientCa: await openClientCa(options, pki, { log, signal }),
       tokens: features.tokens,
       anonymousPaths: features.anonymousPaths,

@@ -1,4 +1,11 @@
 import type { Command } from '../command.ts'
+import {
+  clusterInfoAddCaCommand,
+  clusterInfoRemoveCaCommand,
+  clusterInfoSetServerCommand,
+} from './cluster-info-change.ts'
+import { clusterInfoRefreshCommand } from './cluster-info-refresh.ts'
+import { clusterInfoShowCommand } from './cluster-info-show.ts'
 import { credentialCommand } from './credential.ts'
 import { doctorIssuerCommand } from './doctor-issuer.ts'
 import { issuerKeysCommand } from './issuer-keys.ts'
@@ -7,6 +14,7 @@ import { issuerRotateCommand } from './issuer-rotate.ts'
 import { issuerServeCommand } from './issuer-serve.ts'
 import { issuerVerifyCommand } from './issuer-verify.ts'
 import { joinCommand } from './join.ts'
+import { pkiRotateCaCommand } from './pki-rotate-ca.ts'
 import { proxyCommand } from './proxy.ts'
 import { serveCommand } from './serve.ts'
 import { storeBackupCommand, storeCheckCommand, storeRestoreCommand } from './store.ts'
@@ -37,6 +45,12 @@ export const commands: readonly Command[] = [
   tokenListCommand,
   tokenShowCommand,
   tokenDeleteCommand,
+  clusterInfoShowCommand,
+  clusterInfoSetServerCommand,
+  clusterInfoAddCaCommand,
+  clusterInfoRemoveCaCommand,
+  clusterInfoRefreshCommand,
+  pkiRotateCaCommand,
   credentialCommand,
   issuerKeysCommand,
   issuerRotateCommand,

@@ -13,6 +13,7 @@ import {
   rememberVerified,
   requestHeader,
   type TokenAuthenticator,
+  type VerifiedClientCertificate,
 } from '../../authn/index.ts'
 import {
   type AuthenticationRequest,
@@ -30,6 +31,8 @@ import { openTrustBundle, type TrustBundle } from './trust-bundle.ts'
 export interface IdentityParts {
   readonly options: ServerOptions
   readonly clientCa: TrustBundle
+  /** Told of each use of a client certificate. */
+  readonly onCertificate?: (certificate: VerifiedClientCertificate, socket: Socket) => void
   /** Token kinds of the features, asked after the token file. */
   readonly tokens: readonly TokenAuthenticator[]
   /** For whom tokens are that do not say it. */
@@ -51,7 +54,11 @@ export interface Identity {
   onNewRoots(listener: () => void): void
 }
 
-function verifierFor(bundle: TrustBundle, clock: Clock): ClientCertificateVerifier {
+function verifierFor(
+  bundle: TrustBundle,
+  clock: Clock,
+  onUse: IdentityParts['onCertificate'] = () => {},
+): ClientCertificateVerifier {
   const remembered = rememberVerified((socket: Socket) => {
     const chain = peerCertificates(socket)
     if (chain.length === 0) return undefined
@@ -59,7 +66,11 @@ function verifierFor(bundle: TrustBundle, clock: Clock): ClientCertificateVerifi
   }, clock)
   // Connections that were verified under the old roots must be verified under the new ones.
   bundle.onNew(() => remembered.forget())
-  return remembered.verify
+  return (socket) => {
+    const certificate = remembered.verify(socket)
+    if (certificate) onUse(certificate, socket)
+    return certificate
+  }
 }
 
 interface Http2Request {
@@ -142,7 +153,7 @@ export async function openIdentity(parts: IdentityParts): Promise<Identity> {
   const bundles = [clientCa, ...frontProxy.roots]
   const chain = firstOf([
     ...frontProxy.authenticators,
-    clientCertificate(verifierFor(clientCa, clock)),
+    clientCertificate(verifierFor(clientCa, clock, parts.onCertificate)),
     bearer,
     ...(options.anonymousAuth ? [anonymous({ paths: openPaths })] : []),
   ])

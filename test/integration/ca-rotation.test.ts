@@ -1,0 +1,238 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createKubeClient, transportFromKubeconfig } from '../../src/client/index.ts'
+import { wellKnownKinds } from '../../src/core/index.ts'
+import { FollowedCluster } from '../../src/discovery/refresh/index.ts'
+import {
+  loadContext,
+  makeKubeconfig,
+  parseKubeconfig,
+  renderKubeconfig,
+  resolveContext,
+} from '../../src/kubeconfig/index.ts'
+import { parseCertificates, privateKeyPem, spkiPin } from '../../src/pki/index.ts'
+import { eventually } from '../support/eventually.ts'
+import { runInProcess } from '../support/in-process-command.ts'
+import { type InProcessServer, startInProcess } from '../support/in-process-server.ts'
+
+const key = { namespace: 'default', name: 'counter' }
+const { configMap } = wellKnownKinds
+const counterPath = '/api/v1/namespaces/default/configmaps/counter'
+const oneRequest = { connection: 'close' }
+
+let server: InProcessServer
+let directory: string
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'sallyport-ca-rotation-'))
+  server = await startInProcess()
+})
+afterAll(async () => {
+  await server.close()
+  await rm(directory, { recursive: true, force: true })
+})
+
+/** A kubeconfig of an administrator with a certificate of the CA that signs now. */
+async function kubeconfigFor(name: string, caPem: string): Promise<string> {
+  const { pki, url } = server.serving
+  const issued = await pki.issueClient({ commonName: name, organizations: ['system:masters'] })
+  const path = join(directory, `${name}.kubeconfig`)
+  const config = makeKubeconfig({
+    clusterName: 'here',
+    server: url,
+    caPem,
+    userName: name,
+    clientCertPem: issued.certPem,
+    clientKeyPem: privateKeyPem(issued.key),
+  })
+  await writeFile(path, `# kept\n${await renderKubeconfig(config)}`)
+  return path
+}
+
+const rotate = async (stage: string, ...more: string[]) => {
+  const call = ['pki', 'rotate-ca', stage, '--output', 'json', '--data-dir', server.dataDirectory]
+  const { code, stdout, stderr } = await runInProcess([...call, ...more])
+  return { code, stderr, report: JSON.parse(stdout) as Record<string, unknown> }
+}
+
+/** Reads, writes and watches without a pause, and counts what fails. */
+class BusyClient {
+  readonly failures: unknown[] = []
+  reads = 0
+  events = 0
+  readonly #ending = new AbortController()
+  readonly #running: Promise<unknown>
+
+  constructor(transport: FollowedCluster['transport']) {
+    const client = createKubeClient({ transport })
+    this.#running = Promise.all([this.#read(client), this.#watch(client)])
+  }
+
+  async stop(): Promise<void> {
+    this.#ending.abort()
+    await this.#running
+  }
+
+  async #read(client: ReturnType<typeof createKubeClient>): Promise<void> {
+    const { signal } = this.#ending
+    while (!signal.aborted) {
+      try {
+        const data = { count: String(++this.reads) }
+        const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: key, data }
+        await client.update(configMap, object, {}, signal)
+        // With a handshake each: what the server shows now is verified by what is trusted now.
+        await client.request({ method: 'GET', path: counterPath, headers: oneRequest }, signal)
+      } catch (error) {
+        if (!signal.aborted) this.failures.push(error)
+      }
+    }
+  }
+
+  async #watch(client: ReturnType<typeof createKubeClient>): Promise<void> {
+    const { signal } = this.#ending
+    try {
+      const { resourceVersion } = await client.list(configMap, { namespace: 'default' }, signal)
+      const query = { namespace: 'default', from: resourceVersion }
+      for await (const _ of client.watch(configMap, query, signal)) this.events++
+    } catch (error) {
+      if (!signal.aborted) this.failures.push(error)
+    }
+  }
+}
+
+const rootsIn = async (path: string): Promise<number> => {
+  const config = await parseKubeconfig(await readFile(path, 'utf8'), path)
+  const { cluster } = resolveContext(config)
+  return parseCertificates(cluster.certificateAuthorityData ?? '').length
+}
+
+/** Pins that joiners are told, and whether they belong to the roots in kube-root-ca.crt too. */
+const announced = async (): Promise<string[]> => {
+  const { stdout } = await runInProcess(
+    'cluster-info show --output json --data-dir'.split(' ').concat(server.dataDirectory),
+  )
+  const { roots } = JSON.parse(stdout) as { roots: { pin: string }[] }
+  return roots.map(({ pin }) => pin)
+}
+
+describe('the CA is replaced while clients are busy [DISC-S14, DISC-R4, DISC-R46, DISC-R48]', () => {
+  let followed: FollowedCluster
+  let busy: BusyClient
+  let path: string
+  let away: string
+  let stale: string
+  const first = () => spkiPin(server.serving.pki.clusterCa.certificate)
+  let firstPin: string
+
+  beforeAll(async () => {
+    firstPin = first()
+    const { bundlePem } = server.serving.pki.clusterCa
+    path = await kubeconfigFor('ada', bundlePem)
+    away = await kubeconfigFor('rip', bundlePem)
+    stale = await kubeconfigFor('old-ada', bundlePem)
+    const view = server.serving.view
+    const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: key }
+    await view.write('create', object, {}, new AbortController().signal)
+    const context = await loadContext({ explicitPath: path, home: '' })
+    followed = await FollowedCluster.open(context, { everyMs: 250 })
+    busy = new BusyClient(followed.transport)
+  })
+  afterAll(async () => {
+    await busy.stop()
+    followed.close()
+  })
+
+  test('begin: both are trusted and announced, the first one signs', async () => {
+    const { code, report } = await rotate('begin')
+    expect([code, report['stage'], report['followed']]).toEqual([0, 'begun', true])
+    expect(first()).toBe(firstPin)
+    expect(await announced()).toHaveLength(2)
+    await eventually('the kubeconfig is refreshed', async () => (await rootsIn(path)) === 2)
+    const roots = await server.serving.view.get(
+      configMap,
+      { namespace: 'default', name: 'kube-root-ca.crt' },
+      new AbortController().signal,
+    )
+    const data = roots?.['data'] as { 'ca.crt': string }
+    expect(parseCertificates(data['ca.crt'])).toHaveLength(2)
+    expect(await rootsIn(server.serving.adminKubeconfig)).toBe(2)
+  })
+
+  test('switch: the new one signs, certificates of the old one still count', async () => {
+    const { code, report } = await rotate('switch')
+    expect([code, report['stage'], report['followed']]).toEqual([0, 'switched', true])
+    expect(first()).not.toBe(firstPin)
+    expect(await announced()).toHaveLength(2)
+    // Who trusts only the first CA is not cut off yet: the old one vouches for the new one.
+    const context = resolveContext(await parseKubeconfig(await readFile(stale, 'utf8'), stale))
+    const transport = await transportFromKubeconfig(context)
+    const client = createKubeClient({ transport })
+    const signal = AbortSignal.timeout(20_000)
+    expect(await client.get(configMap, key, signal)).toBeDefined()
+    transport.destroy()
+  })
+
+  test('finish says first whose certificates stop working', async () => {
+    await eventually('those in use are noted', async () => {
+      const { report } = await rotate('status')
+      return JSON.stringify(report['certificatesOfOldCa']).includes('old-ada')
+    })
+    const { code, stderr } = await rotate('finish')
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/these client certificates stop working:[^]*old-ada +[0-9A-F]+ +\d{4}-/)
+    expect((await rotate('status')).report['stage']).toBe('switched')
+  })
+
+  test('finish: the old one is dropped, and nobody who followed has noticed anything', async () => {
+    // The busy client gets a certificate of the new CA in time, as renewing clients do.
+    const renewed = await kubeconfigFor('ada-renewed', server.serving.pki.clusterCa.bundlePem)
+    const context = await loadContext({ explicitPath: renewed, home: '' })
+    const next = await FollowedCluster.open(context, { everyMs: 250 })
+    const nextBusy = new BusyClient(next.transport)
+    await eventually('it reads', () => nextBusy.reads > 3)
+    const before = busy.reads
+    await eventually('the first client went on all the time', () => busy.reads > before)
+    expect(busy.failures).toEqual([])
+    await busy.stop()
+    const { code, report } = await rotate('finish', '--yes')
+    expect([code, report['stage']]).toEqual([0, 'none'])
+    expect(await announced()).toEqual([first()])
+    await eventually('the kubeconfig is refreshed', async () => (await rootsIn(renewed)) === 1)
+    const { reads } = nextBusy
+    await eventually('it goes on', () => nextBusy.reads > reads + 3)
+    expect(nextBusy.failures).toEqual([])
+    expect(Math.min(nextBusy.events, busy.events)).toBeGreaterThan(3)
+    await nextBusy.stop()
+    next.close()
+  })
+
+  test('old client certificates are refused from then on', async () => {
+    const config = await parseKubeconfig(await readFile(stale, 'utf8'), stale)
+    const { user } = resolveContext(config)
+    const caller = server.as({
+      cert: user.clientCertificateData ?? '',
+      key: user.clientKeyData?.reveal() ?? '',
+    })
+    expect((await caller.get('/api/v1/namespaces/default/configmaps')).status).toBe(401)
+  })
+
+  test('a client that was away is told what happened and what to do', async () => {
+    const { code, stderr, stdout } = await runInProcess(
+      'cluster-info refresh --output json --kubeconfig'.split(' ').concat(away),
+    )
+    expect(code).toBe(1)
+    const { error } = JSON.parse(stdout) as { error: { code: string } }
+    expect(error.code).toBe('ALL_ROOTS_ROTATED')
+    expect(stderr).toContain('sallyport join ADDRESS')
+    const context = await loadContext({ explicitPath: away, home: '' })
+    const lost = await FollowedCluster.open(context)
+    const get = createKubeClient({ transport: lost.transport }).get(
+      configMap,
+      key,
+      AbortSignal.timeout(20_000),
+    )
+    await expect(get).rejects.toMatchObject({ reason: 'all-roots-rotated' })
+    lost.close()
+  })
+})
