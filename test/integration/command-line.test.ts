@@ -81,6 +81,7 @@ describe('a failure is told in words, with a code for programs [GND-R11]', () =>
     'sallyport cluster-info refresh': ['--kubeconfig', '/nonexistent/kubeconfig'],
     'sallyport pki rotate-ca': ['status'],
     'sallyport credential': [],
+    'sallyport guard': ['--forward', 'nonsense'],
     'sallyport proxy': ['--kubeconfig', '/nonexistent/kubeconfig'],
     'sallyport workload run': ['--kubeconfig', '/nonexistent/kubeconfig', 'true'],
     'sallyport issuer keys': [],

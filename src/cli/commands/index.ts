@@ -8,6 +8,7 @@ import { clusterInfoRefreshCommand } from './cluster-info-refresh.ts'
 import { clusterInfoShowCommand } from './cluster-info-show.ts'
 import { credentialCommand } from './credential.ts'
 import { doctorIssuerCommand } from './doctor-issuer.ts'
+import { guardCommand } from './guard.ts'
 import { issuerKeysCommand } from './issuer-keys.ts'
 import { issuerPublishCommand } from './issuer-publish.ts'
 import { issuerRotateCommand } from './issuer-rotate.ts'
@@ -36,6 +37,7 @@ export const commands: readonly Command[] = [
   serveCommand,
   joinCommand,
   proxyCommand,
+  guardCommand,
   tunnelServerCommand,
   tunnelAgentCommand,
   userCreateCommand,
