@@ -3,6 +3,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { eventually } from '../support/eventually.ts'
 import type { HttpsCaller } from '../support/https-caller.ts'
 import { type InProcessServer, startInProcess } from '../support/in-process-server.ts'
 
@@ -161,6 +162,9 @@ describe('a node and the tokens of its Pods [ISS-K7]', () => {
         serviceAccountName: 'bot',
         nodeName: 'mine',
         containers: [{ name: 'main', image: 'x' }],
+        volumes: [
+          { name: 'token', projected: { sources: [{ serviceAccountToken: { path: 'token' } }] } },
+        ],
       },
     })
     const { uid } = pod.object.metadata
@@ -174,7 +178,23 @@ describe('a node and the tokens of its Pods [ISS-K7]', () => {
       unbound: await ask('mine', 'bot', {}),
       idle: await ask('mine', 'idle', { boundObjectRef }),
       other: await ask('other', 'bot', { boundObjectRef }),
-    }).toEqual({ own: 201, unbound: 403, idle: 403, other: 403 })
+      vault: await ask('mine', 'bot', { boundObjectRef, audiences: ['vault'] }),
+    }).toEqual({ own: 201, unbound: 403, idle: 403, other: 403, vault: 403 })
+
+    const rbac = '/apis/rbac.authorization.k8s.io/v1'
+    const verbs = ['request-serviceaccounts-token-audience']
+    const rules = [{ verbs, apiGroups: [''], resources: ['vault'], resourceNames: ['bot'] }]
+    await admin.post(`${rbac}/clusterroles`, { metadata: { name: 'vault-tokens' }, rules })
+    await admin.post(`${rbac}/clusterrolebindings`, {
+      metadata: { name: 'vault-tokens' },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'vault-tokens' },
+      subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'Group', name: 'system:nodes' }],
+    })
+    await eventually('the grant is seen', async () => {
+      const status = await ask('mine', 'bot', { boundObjectRef, audiences: ['vault'] })
+      return status === 201
+    })
+    expect(await ask('mine', 'bot', { boundObjectRef, audiences: ['bank'] })).toBe(403)
   })
 })
 

@@ -1,5 +1,6 @@
 import { nodeNameOf } from '../../authz/index.ts'
 import {
+  type Authorizer,
   type ClusterView,
   forbidden,
   isRecord,
@@ -11,12 +12,21 @@ import {
   wellKnownKinds,
 } from '../../core/index.ts'
 import type { BoundObjectRef } from './bound-object.ts'
+import { problemOfAudience } from './node-audience.ts'
 
 /** Who asks for which token. */
 export interface TokenAsk {
   readonly asker: UserInfo
   readonly account: KubeObject
   readonly bound: BoundObjectRef | undefined
+  /** As the request has them. */
+  readonly audiences: readonly string[]
+}
+
+/** What the rules are checked with. */
+export interface NodeRules {
+  readonly view: ClusterView
+  readonly authorizer: Authorizer
 }
 
 /**
@@ -24,8 +34,8 @@ export interface TokenAsk {
  * whatever rights it was given besides.
  */
 export async function requireOfNode(
-  view: ClusterView,
-  { asker, account, bound }: TokenAsk,
+  { view, authorizer }: NodeRules,
+  { asker, account, bound, audiences }: TokenAsk,
   signal: AbortSignal,
 ): Promise<void> {
   const machine = machineNameOf(asker)
@@ -47,6 +57,10 @@ export async function requireOfNode(
     throw refuse(`${who} requested token bound to a pod scheduled on a different node`)
   if (!isRegisteredBy(pod, machine))
     throw refuse('machine requested token bound to a pod that it did not register')
+  // A machine writes its Pods itself, so their volumes say nothing that it may not.
+  if (machine !== undefined) return
+  const problem = await problemOfAudience(authorizer, { asker, account, pod, audiences }, signal)
+  if (problem !== undefined) throw refuse(problem)
 }
 
 const isPod = ({ kind, apiVersion, name }: BoundObjectRef): boolean =>

@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { isRecord, machineIdentity, type UserInfo, workloadMark } from '../../core/index.ts'
+import {
+  type Authorizer,
+  isRecord,
+  machineIdentity,
+  type UserInfo,
+  workloadMark,
+} from '../../core/index.ts'
 import { parseCompactJws } from '../../jose/index.ts'
 import { createTokenIssuer, type TokenIssuerParts } from './token-issuer.ts'
 import { type Claims, labKeys, labObjects, TokenLab } from './token-lab.suite.ts'
@@ -19,9 +25,23 @@ interface Wish {
   readonly parts?: Partial<TokenIssuerParts>
 }
 
+/** Grants nodes the audience `bank` for the account of the lab, and nothing else. */
+const authorizer: Authorizer = {
+  authorize: ({ verb, resource }) => ({
+    allowed:
+      verb === 'request-serviceaccounts-token-audience' &&
+      resource?.resource === 'bank' &&
+      resource.namespace === 'shop' &&
+      resource.name === 'bot',
+    reason: '',
+  }),
+  rulesFor: () => ({ resourceRules: [], nonResourceRules: [], incomplete: false }),
+}
+
 async function ask(lab: TokenLab, { spec = {}, metadata = {}, asker = person, parts }: Wish = {}) {
   const { view, keys, names, clock } = lab
-  const issue = createTokenIssuer({ view, keys, names, clock, extendsExpiration: true, ...parts })
+  const fixed = { view, keys, names, clock, authorizer }
+  const issue = createTokenIssuer({ ...fixed, extendsExpiration: true, ...parts })
   const object = {
     apiVersion: 'authentication.k8s.io/v1',
     kind: 'TokenRequest',
@@ -170,9 +190,23 @@ describe('what a token is bound to [ISS-K4]', () => {
 describe('a node gets tokens of Pods that it runs, and no others [ISS-K7]', () => {
   const own = { boundObjectRef: { ...pod, uid: 'pod-1' } }
 
-  test('its own Pod', async () => {
-    const { claims } = await ask(new TokenLab(), { asker: nodeUser('worker'), spec: own })
+  test.each([
+    ['the API server, as a volume of it has it', []],
+    ['an audience of another volume', ['vault']],
+    ['an audience that was granted to nodes', ['bank']],
+  ])('its own Pod, for %s', async (_name, audiences) => {
+    const spec = { ...own, audiences }
+    const { claims } = await ask(new TokenLab(), { asker: nodeUser('worker'), spec })
     expect(claims['sub']).toBe('system:serviceaccount:shop:bot')
+  })
+
+  test('not for the API server if no volume of the Pod has such a token', async () => {
+    const lab = new TokenLab()
+    lab.view.put({ ...labObjects.pod, spec: { serviceAccountName: 'bot', nodeName: 'worker' } })
+    await expect(ask(lab, { asker: nodeUser('worker'), spec: own })).rejects.toMatchObject({
+      reason: 'Forbidden',
+      message: expect.stringContaining('audience "" not found in pod spec volume'),
+    })
   })
 
   test.each<[string, UserInfo, Claims, string]>([
@@ -191,6 +225,18 @@ describe('a node gets tokens of Pods that it runs, and no others [ISS-K7]', () =
       'the UID in the bound object reference (older) does not match',
     ],
     ['a Pod of another node', nodeUser('other'), own, 'scheduled on a different node'],
+    [
+      'an audience that no volume has',
+      nodeUser('worker'),
+      { ...own, audiences: ['mail'] },
+      'audience "mail" not found in pod spec volume, system:node:worker is not authorized to request tokens for this audience',
+    ],
+    [
+      'two audiences',
+      nodeUser('worker'),
+      { ...own, audiences: ['vault', 'bank'] },
+      'node may only request 0 or 1 audiences',
+    ],
   ])('%s', async (_name, asker, spec, why) => {
     await expect(ask(new TokenLab(), { asker, spec })).rejects.toMatchObject({
       reason: 'Forbidden',

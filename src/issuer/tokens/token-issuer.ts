@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { IssuedToken, IssueToken } from '../../api/index.ts'
 import {
+  type Authorizer,
   type Clock,
   type ClusterView,
   conflict,
@@ -24,6 +25,8 @@ import { readTokenRequest, type TokenWish } from './token-wish.ts'
 /** What tokens are made with. */
 export interface TokenIssuerParts {
   readonly view: ClusterView
+  /** Says which audiences a node was granted by name. */
+  readonly authorizer: Authorizer
   readonly keys: IssuerKeys
   readonly names: IssuerNames
   readonly clock: Clock
@@ -44,7 +47,11 @@ export function createTokenIssuer(parts: TokenIssuerParts): IssueToken {
   return async ({ object, asker }, signal) => {
     const account = await accountOf(parts.view, object, signal)
     const wish = readTokenRequest(object, parts.names.apiAudiences)
-    await requireOfNode(parts.view, { asker, account, bound: wish.bound }, signal)
+    await requireOfNode(
+      parts,
+      { asker, account, bound: wish.bound, audiences: wish.requested },
+      signal,
+    )
     const nowSeconds = Math.floor(parts.clock.now() / 1000)
     const binding = wish.bound ? await bindTo(parts.view, wish.bound, account, signal) : {}
     const { name, uid = '', namespace = '' } = account.metadata

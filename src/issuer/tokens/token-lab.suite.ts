@@ -58,7 +58,25 @@ const object = (kind: string, name: string, uid: string, rest: Claims = {}): Kub
 /** The objects that tokens of the lab speak of. */
 export const labObjects = {
   account: object('ServiceAccount', 'bot', 'sa-1'),
-  pod: object('Pod', 'web', 'pod-1', { spec: { serviceAccountName: 'bot', nodeName: 'worker' } }),
+  pod: object('Pod', 'web', 'pod-1', {
+    spec: {
+      serviceAccountName: 'bot',
+      nodeName: 'worker',
+      volumes: [
+        { name: 'data', emptyDir: {} },
+        {
+          name: 'tokens',
+          projected: {
+            sources: [
+              { configMap: { name: 'ca' } },
+              { serviceAccountToken: { path: 'token' } },
+              { serviceAccountToken: { path: 'vault', audience: 'vault' } },
+            ],
+          },
+        },
+      ],
+    },
+  }),
   secret: object('Secret', 'held', 'secret-1'),
   node: object('Node', 'worker', 'node-1'),
 } as const

@@ -4,6 +4,8 @@ import type { BoundObjectRef } from './bound-object.ts'
 /** What the asker of a token wants, with the defaults filled in. */
 export interface TokenWish {
   readonly audiences: readonly string[]
+  /** The audiences without the defaults. */
+  readonly requested: readonly string[]
   readonly seconds: number
   readonly bound?: BoundObjectRef
 }
@@ -16,7 +18,7 @@ const longestSeconds = 2 ** 32
 export function readTokenRequest(object: KubeObject, apiAudiences: readonly string[]): TokenWish {
   const spec = isRecord(object['spec']) ? object['spec'] : {}
   const wanted = spec['audiences']
-  const audiences = Array.isArray(wanted) ? wanted.filter((item) => typeof item === 'string') : []
+  const requested = Array.isArray(wanted) ? wanted.filter((item) => typeof item === 'string') : []
   const { expirationSeconds } = spec
   const seconds = typeof expirationSeconds === 'number' ? expirationSeconds : defaultSeconds
   const causes = problemsOf(seconds)
@@ -24,7 +26,8 @@ export function readTokenRequest(object: KubeObject, apiAudiences: readonly stri
     throw invalid({ group: 'authentication.k8s.io', kind: 'TokenRequest' }, '', causes)
   const bound = boundRef(spec['boundObjectRef'])
   return {
-    audiences: audiences.length > 0 ? audiences : apiAudiences,
+    audiences: requested.length > 0 ? requested : apiAudiences,
+    requested,
     seconds,
     ...(bound && { bound }),
   }

@@ -32,6 +32,7 @@ export const issuerFeature: Feature = async (context) => {
   const longestMs = options.serviceAccountMaxTokenExpiration
   const issueToken = createTokenIssuer({
     view,
+    authorizer: context.authorizer,
     keys,
     names,
     clock,
