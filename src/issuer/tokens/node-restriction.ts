@@ -34,33 +34,48 @@ export interface NodeRules {
  * whatever rights it was given besides.
  */
 export async function requireOfNode(
-  { view, authorizer }: NodeRules,
-  { asker, account, bound, audiences }: TokenAsk,
+  rules: NodeRules,
+  ask: TokenAsk,
   signal: AbortSignal,
 ): Promise<void> {
-  const machine = machineNameOf(asker)
-  const node = nodeNameOf(asker) ?? machine
+  const machine = machineNameOf(ask.asker)
+  const node = nodeNameOf(ask.asker) ?? machine
   if (node === undefined) return
   const who = machine === undefined ? 'node' : 'machine'
-  const refuse = (why: string) =>
-    forbidden(wellKnownKinds.serviceAccount, account.metadata.name, why)
-  if (!bound || !isPod(bound)) throw refuse(`${who} requested token not bound to a pod`)
-  if (bound.uid === '') throw refuse(`${who} requested token with a pod binding without a uid`)
+  const pod = await boundPod(rules.view, ask, who, signal)
+  if (!isOn(pod, node))
+    throw refused(ask, `${who} requested token bound to a pod scheduled on a different node`)
+  // A machine writes its Pods itself, so their volumes say nothing that it may not.
+  if (machine !== undefined) {
+    if (machineOf(pod) === machine) return
+    throw refused(ask, 'machine requested token bound to a pod that it did not register')
+  }
+  const problem = await problemOfAudience(rules.authorizer, { ...ask, pod }, signal)
+  if (problem !== undefined) throw refused(ask, problem)
+}
+
+const refused = ({ account }: TokenAsk, why: string) =>
+  forbidden(wellKnownKinds.serviceAccount, account.metadata.name, why)
+
+/** The very Pod that the token is to be bound to. */
+async function boundPod(
+  view: ClusterView,
+  ask: TokenAsk,
+  who: string,
+  signal: AbortSignal,
+): Promise<KubeObject> {
+  const { bound, account } = ask
+  if (!bound || !isPod(bound)) throw refused(ask, `${who} requested token not bound to a pod`)
+  if (bound.uid === '')
+    throw refused(ask, `${who} requested token with a pod binding without a uid`)
   const { namespace = '' } = account.metadata
   const pod = await view.get(wellKnownKinds.pod, { namespace, name: bound.name }, signal)
   if (!pod) throw notFound(wellKnownKinds.pod, bound.name)
-  if (pod.metadata.uid !== bound.uid)
-    throw refuse(
-      `the UID in the bound object reference (${bound.uid}) does not match the UID in record. The object might have been deleted and then recreated`,
-    )
-  if (!isOn(pod, node))
-    throw refuse(`${who} requested token bound to a pod scheduled on a different node`)
-  if (!isRegisteredBy(pod, machine))
-    throw refuse('machine requested token bound to a pod that it did not register')
-  // A machine writes its Pods itself, so their volumes say nothing that it may not.
-  if (machine !== undefined) return
-  const problem = await problemOfAudience(authorizer, { asker, account, pod, audiences }, signal)
-  if (problem !== undefined) throw refuse(problem)
+  if (pod.metadata.uid === bound.uid) return pod
+  throw refused(
+    ask,
+    `the UID in the bound object reference (${bound.uid}) does not match the UID in record. The object might have been deleted and then recreated`,
+  )
 }
 
 const isPod = ({ kind, apiVersion, name }: BoundObjectRef): boolean =>
@@ -68,6 +83,3 @@ const isPod = ({ kind, apiVersion, name }: BoundObjectRef): boolean =>
 
 const isOn = ({ spec }: KubeObject, node: string): boolean =>
   isRecord(spec) && spec['nodeName'] === node
-
-const isRegisteredBy = (pod: KubeObject, machine: string | undefined): boolean =>
-  machine === undefined || machineOf(pod) === machine
