@@ -58,7 +58,10 @@ const quiet = ['--listen-address', '127.0.0.1', '--log-level', 'error']
 const common = (): string[] => [
   ...base,
   ...quiet,
-  ...['--forward-port', String(forwardPort), '--ca-file', join(directory, 'ca.crt')],
+  '--forward-port',
+  String(forwardPort),
+  '--ca-file',
+  join(directory, 'ca.crt'),
 ]
 
 async function runGuard(args: readonly string[], env: Record<string, string> = {}) {
@@ -104,8 +107,17 @@ describe('sallyport guard', () => {
     ]
     const { port, stop, outcome } = await runGuard(
       [
-        ...['guard', '--listen-on-pod-ip', ...flags, '--health-port', '0', '--output', 'json'],
-        ...['--audience', 'default/web', '--ca-file', join(directory, 'ca.crt')],
+        'guard',
+        '--listen-on-pod-ip',
+        ...flags,
+        '--health-port',
+        '0',
+        '--output',
+        'json',
+        '--audience',
+        'default/web',
+        '--ca-file',
+        join(directory, 'ca.crt'),
       ],
       { POD_IP: '127.0.0.1' },
     )
@@ -140,8 +152,14 @@ describe('sallyport guard', () => {
     await admin.post(pods, { apiVersion: 'v1', kind: 'Pod', metadata, spec })
     const { port, health } = await runGuard([
       ...common(),
-      ...['--keys', 'handshake', '--pod-name', 'web-1', '--namespace', 'default'],
-      ...['--kubeconfig', server.serving.adminKubeconfig],
+      '--keys',
+      'handshake',
+      '--pod-name',
+      'web-1',
+      '--namespace',
+      'default',
+      '--kubeconfig',
+      server.serving.adminKubeconfig,
     ])
     await vi.waitFor(async () => {
       expect((await sendRaw(health, 'GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n')).status).toBe(200)
@@ -180,7 +198,13 @@ describe('sallyport guard', () => {
     const ca = ['--ca-file', join(directory, 'ca.crt'), '--audience', 'default/web']
     const { places } = await runGuard([
       ...args,
-      ...['--health-port', '0', '--output', 'json', '--forward-port', String(forwardPort), ...ca],
+      '--health-port',
+      '0',
+      '--output',
+      'json',
+      '--forward-port',
+      String(forwardPort),
+      ...ca,
     ])
     expect(places[0]).toBe(`127.0.0.2:${forwardPort}`)
     const answer = await fetch(`http://127.0.0.2:${forwardPort}/`)
@@ -199,7 +223,12 @@ describe('sallyport guard', () => {
     ['a header that is none', ['--user-header', 'a b'], 'must be the name of a header'],
   ])('refuses %s as wrong usage', async (_what, args, message) => {
     const { code, stderr } = await runInProcess([
-      ...['guard', '--audience', 'default/web', '--ca-file', join(directory, 'ca.crt'), ...args],
+      'guard',
+      '--audience',
+      'default/web',
+      '--ca-file',
+      join(directory, 'ca.crt'),
+      ...args,
     ])
     expect([code, stderr]).toEqual([2, expect.stringContaining(message)])
   })
