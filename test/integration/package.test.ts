@@ -66,6 +66,7 @@ const relyingParty = [
   'issuer/tokens/unverified-issuer.js',
 ]
 const allowedBesides: Readonly<Record<string, readonly string[]>> = {
+  './guard': ['addon/guard/', 'addon/token/', 'jose/', 'http/', 'pki/'],
   './discovery': [
     'discovery/client/',
     'discovery/join/',
