@@ -1,0 +1,224 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { type Clock, systemClock } from '../../core/index.ts'
+import { discoverCluster } from './discover-cluster.ts'
+import { freeAddress, type LabAnswer, LabCluster, labTokenText } from './discovery-lab.suite.ts'
+import type { DiscoveryMethod, DiscoveryOrder, DiscoveryParts } from './discovery-order.ts'
+
+let lab: LabCluster
+beforeEach(async () => {
+  lab = await LabCluster.open()
+})
+afterEach(() => lab.close())
+
+const byToken = (address = lab.address): DiscoveryMethod => ({
+  by: 'token',
+  addresses: [address],
+  token: labTokenText,
+})
+
+const find = (order: Partial<DiscoveryOrder> = {}, parts: DiscoveryParts = {}) =>
+  discoverCluster({ method: byToken(), timeoutMs: 0, ...order }, parts)
+
+describe('[DISC-C6] each failure has its own reason and next step:', () => {
+  const answering =
+    (status: number, body = '{}') =>
+    (answer: LabAnswer) => {
+      answer.status = status
+      answer.body = body
+      delete answer.headers['X-Kubernetes-JWS']
+    }
+  const html = '<!doctype html><title>Log in</title>'
+
+  test.each([
+    ['404', answering(404), 'not-a-cluster', true, 'no cluster-info'],
+    ['403 to a signed request', answering(403), 'forbidden', true, 'knows token ae23dc'],
+    ['429', answering(429), 'not-ready', true, 'not ready (429)'],
+    ['500', answering(500), 'not-ready', true, 'not ready (500)'],
+    ['503', answering(503, html), 'not-ready', true, 'not ready (503)'],
+    ['418', answering(418), 'not-a-cluster', false, 'answered 418'],
+    ['204', answering(204), 'not-a-cluster', false, 'answered 204'],
+  ])('%s', async (_name, bend, reason, mayPass, said) => {
+    lab.bend = bend
+    const finding = find()
+    await expect(finding).rejects.toMatchObject({ reason, mayPass, hint: expect.any(String) })
+    await expect(finding).rejects.toThrow(said)
+  })
+
+  test.each([
+    ['403 without a credential', answering(403), 'forbidden', true, 'without a credential'],
+    [
+      'a page in place of the document',
+      answering(200, html),
+      'not-a-cluster',
+      false,
+      'not with the',
+    ],
+    ['another object', answering(200, '{"kind":"Secret"}'), 'not-a-cluster', false, 'not with the'],
+    [
+      'a document that nobody has written yet',
+      answering(
+        200,
+        '{"kind":"ConfigMap","apiVersion":"v1","metadata":{"namespace":"kube-public","name":"cluster-info"}}',
+      ),
+      'document-invalid',
+      true,
+      'still empty',
+    ],
+  ])('%s', async (_name, bend, reason, mayPass, said) => {
+    lab.knowsSignedRequests = false
+    lab.bend = (answer, { authorization }) => authorization === undefined && bend(answer)
+    const finding = find()
+    await expect(finding).rejects.toMatchObject({ reason, mayPass })
+    await expect(finding).rejects.toThrow(said)
+  })
+
+  test('401 to both', async () => {
+    lab.knowsSignedRequests = false
+    lab.anonymous = false
+    const finding = find()
+    await expect(finding).rejects.toMatchObject({ reason: 'auth-refused', mayPass: false })
+    await expect(finding).rejects.not.toThrow('clock')
+  })
+
+  test.each([
+    ['behind', -90_000],
+    ['ahead of', 600_000],
+  ])('a clock that is %s the server by %d ms is named, with seconds', async (word, offsetMs) => {
+    lab.anonymous = false
+    const clock: Clock = { ...systemClock, now: () => Date.now() + offsetMs }
+    const failure = await find({}, { clock }).catch((error: unknown) => error)
+    expect(failure).toMatchObject({
+      reason: 'auth-refused',
+      hint: expect.stringContaining('set the clock'),
+      message: expect.stringContaining(` s ${word} the server's`),
+    })
+    // The server tells whole seconds of some moment ago.
+    const [, seconds] = /clock is (\d+) s/.exec(String(failure)) ?? []
+    expect(Math.abs(Number(seconds) - Math.abs(offsetMs) / 1000)).toBeLessThan(5)
+  })
+
+  test('nothing listens', async () => {
+    const finding = find({ method: byToken(await freeAddress()) })
+    await expect(finding).rejects.toMatchObject({ reason: 'unreachable', mayPass: true })
+    await expect(finding).rejects.toThrow('nothing listens')
+  })
+
+  test('a name that does not exist', async () => {
+    const finding = find({ method: byToken('no-such-host.invalid') })
+    await expect(finding).rejects.toMatchObject({ reason: 'unreachable', mayPass: true })
+    await expect(finding).rejects.toThrow('cannot be resolved')
+  })
+
+  test('no TLS', async () => {
+    const plain = createServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'))
+    plain.listen(0, '127.0.0.1')
+    await once(plain, 'listening')
+    const { port } = plain.address() as AddressInfo
+    const finding = find({ method: byToken(`127.0.0.1:${port}`) })
+    await expect(finding).rejects.toMatchObject({ reason: 'not-a-cluster', mayPass: false })
+    await expect(finding).rejects.toThrow('does not speak TLS')
+    plain.close()
+  })
+
+  test('an answer without end', async () => {
+    lab.bend = (answer) => {
+      answer.body = Buffer.alloc(1024 * 1024 + 1)
+    }
+    await expect(find()).rejects.toMatchObject({ reason: 'not-a-cluster' })
+  })
+
+  test('being told to end', async () => {
+    const ending = new AbortController()
+    lab.bend = () => ending.abort()
+    await expect(find({}, { signal: ending.signal })).rejects.toMatchObject({ reason: 'aborted' })
+  })
+})
+
+describe('[DISC-R2, DISC-T7] a server that is not ready yet', () => {
+  /** Time passes only while it waits. */
+  class WaitingClock implements Clock {
+    waits: number[] = []
+    now = () => Date.now()
+    monotonic = () => this.waits.reduce((sum, ms) => sum + ms, 0)
+    pause = (ms: number): Promise<void> => {
+      this.waits.push(ms)
+      return Promise.resolve()
+    }
+  }
+  const patiently = (clock: WaitingClock, onProgress: DiscoveryParts['onProgress'] = () => {}) =>
+    find({ timeoutMs: 60_000 }, { clock, pause: clock.pause, onProgress })
+
+  test('is waited for, whatever it says meanwhile', async () => {
+    const clock = new WaitingClock()
+    const troubles = [404, 503, 429, 500, 502]
+    lab.bend = (answer) => {
+      const trouble = troubles.shift()
+      if (trouble !== undefined) answer.status = trouble
+    }
+    expect(await patiently(clock)).toMatchObject({ asked: lab.address })
+    expect(clock.waits).toHaveLength(5)
+  })
+
+  test('is waited for until the token has signed', async () => {
+    const clock = new WaitingClock()
+    const seen: string[] = []
+    lab.knowsSignedRequests = false
+    lab.signs = false
+    await patiently(clock, (progress) => {
+      if (progress.step !== 'waiting') return
+      seen.push(progress.failure.reason)
+      lab.signs = true
+    })
+    expect(seen).toEqual(['signature-absent'])
+  })
+
+  test('is asked less and less often, at times left to chance', async () => {
+    const clock = new WaitingClock()
+    lab.bend = (answer) => {
+      answer.status = 503
+    }
+    await patiently(clock).catch(() => {})
+    const [first = 0, second = 0, third = 0, fourth = 0, fifth = 0] = clock.waits
+    expect(first).toBeLessThanOrEqual(1_000)
+    expect(second).toBeLessThanOrEqual(2_000)
+    expect(third).toBeLessThanOrEqual(4_000)
+    for (const wait of [fourth, fifth]) expect(wait >= 2_500 && wait <= 5_000).toBe(true)
+    expect(new Set(clock.waits).size).toBe(clock.waits.length)
+  })
+
+  test('is not asked before it wants to be', async () => {
+    const clock = new WaitingClock()
+    lab.bend = (answer) => {
+      if (lab.requests.length > 1) return
+      answer.status = 429
+      answer.headers['retry-after'] = '7'
+    }
+    await patiently(clock)
+    expect(clock.waits).toEqual([7_000])
+  })
+
+  test('in the end is given up, and the last trouble is repeated', async () => {
+    const clock = new WaitingClock()
+    lab.bend = (answer) => {
+      answer.status = 503
+    }
+    const finding = patiently(clock)
+    await expect(finding).rejects.toMatchObject({
+      reason: 'deadline-exceeded',
+      hint: expect.stringContaining('starting'),
+    })
+    await expect(finding).rejects.toThrow(/^gave up after 60 s; .*not ready \(503\)/)
+    expect(clock.monotonic()).toBeLessThan(60_000)
+  })
+
+  test('but a wrong signature ends it at once', async () => {
+    const clock = new WaitingClock()
+    lab.bend = (answer) => {
+      answer.headers['X-Kubernetes-JWS'] = 'no..no'
+    }
+    await expect(patiently(clock)).rejects.toMatchObject({ reason: 'signature-wrong' })
+    expect(clock.waits).toEqual([])
+  })
+})
