@@ -18,6 +18,8 @@ export interface TokenAuthenticator {
     signal: AbortSignal,
     /** For whom the token must have been made; the API server itself unless given. */
     audiences?: readonly string[],
+    /** The address that it came from; absent if somebody asks about a token of others. */
+    source?: string,
   ): Authentication | undefined | Promise<Authentication | undefined>
 }
 
@@ -34,8 +36,8 @@ export function forApiAudiences(
 ): TokenAuthenticator {
   return {
     name: inner.name,
-    authenticateToken: (token, signal, audiences) => {
-      if (audiences === undefined) return inner.authenticateToken(token, signal)
+    authenticateToken: (token, signal, audiences, source) => {
+      if (audiences === undefined) return inner.authenticateToken(token, signal, undefined, source)
       const implied = apiAudiences()
       const common =
         audiences.length === 0 ? implied : audiences.filter((each) => implied.includes(each))
@@ -53,16 +55,15 @@ export function forApiAudiences(
  * `Authorization` that nobody accepts is 401.
  */
 export function bearerTokens(authenticators: readonly TokenAuthenticator[]): BearerTokens {
+  type Question = Parameters<TokenAuthenticator['authenticateToken']>
   const askFrom = (
     start: number,
-    token: string,
-    signal: AbortSignal,
-    audiences?: readonly string[],
+    question: Question,
   ): Authentication | undefined | Promise<Authentication | undefined> => {
     for (let index = start; index < authenticators.length; index += 1) {
-      const found = authenticators[index]?.authenticateToken(token, signal, audiences)
+      const found = authenticators[index]?.authenticateToken(...question)
       if (found instanceof Promise) {
-        return found.then((result) => result ?? askFrom(index + 1, token, signal, audiences))
+        return found.then((result) => result ?? askFrom(index + 1, question))
       }
       if (found) return found
     }
@@ -73,10 +74,10 @@ export function bearerTokens(authenticators: readonly TokenAuthenticator[]): Bea
     authenticate: (request, signal) => {
       const token = bearerToken(request)
       if (token === undefined) return undefined
-      const found = askFrom(0, token, signal)
+      const found = askFrom(0, [token, signal, undefined, request.socket.remoteAddress])
       return found instanceof Promise ? found.then(orRefuse) : orRefuse(found)
     },
-    authenticateToken: (token, signal, audiences) => askFrom(0, token, signal, audiences),
+    authenticateToken: (...question) => askFrom(0, question),
   }
 }
 

@@ -32,5 +32,10 @@ export {
 export { defaultSight, type SightOptions } from './revocation-sight.ts'
 export { Revocations, type RevocationsOptions } from './revocations.ts'
 export { scopeDecision } from './scope.ts'
-export { openTokenFile, type TokenFile, type TokenFileOptions } from './token-file.ts'
+export {
+  openTokenFile,
+  type StructuredToken,
+  type TokenFile,
+  type TokenFileOptions,
+} from './token-file.ts'
 export { withoutTokenProtocol } from './websocket-token.ts'

@@ -168,3 +168,53 @@ describe('the token file', () => {
     expect(file.watched).toBe(false)
   })
 })
+
+describe('tokens of the form id.secret in the token file', () => {
+  const mixed =
+    'abcdef.0123456789abcdef,admin,u-1,system:masters\nabcdef,plain,u-2\nopaque.token,other,u-3'
+
+  test('are found by their ids, and others are not [DISC-R37, DISC-T11]', async () => {
+    const tokens = await fakeFile(mixed).open()
+    const found = tokens.findStructured('abcdef')
+    expect(found?.secret.reveal()).toBe('0123456789abcdef')
+    expect(found?.authentication.user).toEqual({
+      username: 'admin',
+      uid: 'u-1',
+      groups: ['system:masters'],
+    })
+    expect(['opaque', 'plain', ''].map((id) => tokens.findStructured(id))).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ])
+  })
+
+  test('can be shown as they are like all others [DISC-R38, DISC-T11]', async () => {
+    const tokens = await fakeFile(mixed).open()
+    const users = ['abcdef.0123456789abcdef', 'abcdef', 'opaque.token'].map(
+      (token) => tokens.authenticateToken(token, signal) as { user: { username: string } },
+    )
+    expect(users.map(({ user }) => user.username)).toEqual(['admin', 'plain', 'other'])
+  })
+
+  test('may not share an id [DISC-R38]', async () => {
+    const twice = `${mixed}\nabcdef.fedcba9876543210,mallory,u-9`
+    await expect(fakeFile(twice).open()).rejects.toThrow(
+      'token file tokens.csv, line 4: another token has the same id, abcdef',
+    )
+  })
+
+  test('may stand there twice, the last counts [DISC-R38]', async () => {
+    const twice = `${mixed}\nabcdef.0123456789abcdef,jane,u-9`
+    const tokens = await fakeFile(twice).open()
+    expect(tokens.findStructured('abcdef')?.authentication.user.username).toBe('jane')
+  })
+
+  test('are gone when the file has lost them [DISC-R37]', async () => {
+    const { file, open } = fakeFile(mixed)
+    const tokens = await open()
+    file.content = 'opaque.token,other,u-3'
+    await tokens.reload()
+    expect(tokens.findStructured('abcdef')).toBeUndefined()
+  })
+})

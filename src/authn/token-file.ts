@@ -1,5 +1,5 @@
 import { hash, randomBytes } from 'node:crypto'
-import { type Authentication, CommandFailed, type Logger } from '../core/index.ts'
+import { type Authentication, CommandFailed, type Logger, Secret } from '../core/index.ts'
 import type { TokenAuthenticator } from './bearer-token.ts'
 import { CsvInvalid, type CsvRecord, parseCsv } from './csv.ts'
 
@@ -13,10 +13,21 @@ export interface TokenFileOptions {
   readonly log: Logger
 }
 
+/** A static token of the form `id.secret`, by which requests can also be signed instead of showing it. */
+export interface StructuredToken {
+  readonly secret: Secret
+  readonly authentication: Authentication
+}
+
+/** The form of bootstrap tokens; any other token is a plain text. */
+const structuredForm = /^([a-z0-9]{6})\.([a-z0-9]{16,64})$/
+
 /** Static tokens in Kubernetes' CSV form: token, user, uid and optionally "group1,group2". */
 export interface TokenFile extends TokenAuthenticator {
   /** Reads the file again; a broken one leaves what is known as it is, and says so. */
   reload(): Promise<void>
+  /** The token of the form `id.secret` that has this id. */
+  findStructured(id: string): StructuredToken | undefined
   /** Stops watching. */
   close(): void
 }
@@ -29,15 +40,20 @@ export async function openTokenFile(options: TokenFileOptions): Promise<TokenFil
   return tokens
 }
 
+interface KnownTokens {
+  readonly byDigest: Map<string, Authentication>
+  readonly byId: Map<string, StructuredToken>
+}
+
 /**
  * Tokens are found by a keyed digest with a key of this process: how long the search takes says
- * nothing about a token, and the memory holds none.
+ * nothing about a token. The memory holds only secrets that sign.
  */
 class StaticTokens implements TokenFile {
   readonly name = 'token-file'
   readonly #options: TokenFileOptions
   readonly #key = randomBytes(32).toString('hex')
-  #known = new Map<string, Authentication>()
+  #known: KnownTokens = { byDigest: new Map(), byId: new Map() }
   #loading: Promise<void> = Promise.resolve()
   #unwatch = () => {}
 
@@ -46,7 +62,11 @@ class StaticTokens implements TokenFile {
   }
 
   authenticateToken(token: string): Authentication | undefined {
-    return this.#known.get(this.#digest(token))
+    return this.#known.byDigest.get(this.#digest(token))
+  }
+
+  findStructured(id: string): StructuredToken | undefined {
+    return this.#known.byId.get(id)
   }
 
   async load(): Promise<void> {
@@ -71,7 +91,7 @@ class StaticTokens implements TokenFile {
     this.#loading = this.#loading.then(async () => {
       try {
         await this.load()
-        log.info({ path, tokens: this.#known.size }, 'token file reloaded')
+        log.info({ path, tokens: this.#known.byDigest.size }, 'token file reloaded')
       } catch (err) {
         log.error({ err, path }, 'token file cannot be read, keeping the tokens known before')
       }
@@ -83,20 +103,32 @@ class StaticTokens implements TokenFile {
     this.#unwatch()
   }
 
-  #parse(text: string): Map<string, Authentication> {
-    const tokens = new Map<string, Authentication>()
+  #parse(text: string): KnownTokens {
+    const known: KnownTokens = { byDigest: new Map(), byId: new Map() }
     for (const record of parseCsv(text)) {
       const authentication = identityIn(record)
       const token = record.fields[0] ?? ''
-      const digest = this.#digest(token)
       if (token === '') this.#warn(record, 'token file has an empty token, which is ignored')
-      else {
-        if (tokens.has(digest)) this.#warn(record, 'token file has a token twice, the last counts')
-        if (record.fields.length > 4) this.#warn(record, 'token file has more than four columns')
-        tokens.set(digest, authentication)
-      }
+      else this.#add(known, record, { token, authentication })
     }
-    return tokens
+    return known
+  }
+
+  #add(
+    { byDigest, byId }: KnownTokens,
+    record: CsvRecord,
+    { token, authentication }: { readonly token: string; readonly authentication: Authentication },
+  ): void {
+    const digest = this.#digest(token)
+    if (byDigest.has(digest)) this.#warn(record, 'token file has a token twice, the last counts')
+    if (record.fields.length > 4) this.#warn(record, 'token file has more than four columns')
+    byDigest.set(digest, authentication)
+    const [, id, secret] = structuredForm.exec(token) ?? []
+    if (id === undefined || secret === undefined) return
+    // Whoever signs names the id only, so it must stand for one secret.
+    if (byId.has(id) && byId.get(id)?.secret.reveal() !== secret)
+      throw new CsvInvalid(record.line, `another token has the same id, ${id}`)
+    byId.set(id, { secret: new Secret(secret), authentication })
   }
 
   #warn({ line }: CsvRecord, message: string): void {

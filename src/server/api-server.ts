@@ -122,7 +122,7 @@ export class ApiServer implements Component {
     await preparePolicy(cluster, { log, signal }, this.#closers)
     const revocations = await watchRevocations(cluster.view, { clock, log }, this.#closers)
     const registry = new MetricsRegistry()
-    const features = await this.#openFeatures(cluster, state, registry)
+    const features = await this.#openFeatures(cluster, state, registry, known)
     const old = new OldCertificates({ pki, view: cluster.view, clock, log, signal })
     old.start()
     const identity = await openIdentity({
@@ -195,6 +195,7 @@ export class ApiServer implements Component {
     cluster: LocalCluster,
     { directory, pki }: ServerState,
     metrics: MetricsRegistry,
+    known: LateParts,
   ): Promise<OpenFeatures> {
     const { options, version, clock, log } = this.#parts
     const features = await openFeatures(this.#parts.features ?? allFeatures, {
@@ -209,6 +210,7 @@ export class ApiServer implements Component {
       log,
       serving: () => this.#servingMaterial(),
       readBody: bodyReader(options),
+      fileToken: (id) => known.identity?.fileToken(id),
       location: () => this.#location(),
       signal: this.#ending.signal,
       onClose: (name, close) => this.#closers.add(name, close),

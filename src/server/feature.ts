@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Controller, ExtraSubresource, IssueToken, ResourceHandler } from '../api/index.ts'
-import type { TokenAuthenticator } from '../authn/index.ts'
+import type { StructuredToken, TokenAuthenticator } from '../authn/index.ts'
 import type { Admission, Authorizer, Clock, ClusterView, Dialer, Logger } from '../core/index.ts'
 import type { MetricsRegistry } from '../core/metrics/index.ts'
 import type { Pki, ServingMaterial } from '../pki/index.ts'
@@ -30,6 +30,8 @@ export interface FeatureContext {
   readonly readBody: (request: IncomingMessage, signal: AbortSignal) => Promise<Buffer>
   /** For whom credentials are that do not say it; known once the port is open. */
   readonly apiAudiences: () => readonly string[]
+  /** The token of the token file that has this id, once that file is read. */
+  readonly fileToken: (id: string) => StructuredToken | undefined
   /** Where the outside reaches the server; known once the port is open. */
   readonly location: () => ServerLocation
   /** Aborts when the server ends. */

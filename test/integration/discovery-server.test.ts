@@ -43,7 +43,7 @@ const clusterInfo = async () => {
 }
 
 describe('cluster-info', () => {
-  test('is there from the start, with one unnamed cluster and nothing secret', async () => {
+  test('[DISC-R6, DISC-R7, DISC-R39] is there from the start, with one unnamed cluster and nothing secret', async () => {
     const { kubeconfig = '' } = await clusterInfo()
     expect(kubeconfig).toContain(`server: https://127.0.0.1:${server.port}\n  name: ""`)
     expect(kubeconfig).toContain(
@@ -52,11 +52,11 @@ describe('cluster-info', () => {
     expect(kubeconfig).toMatch(/users: null/)
   })
 
-  test('can be read without a credential', async () => {
+  test('[DISC-S7] can be read without a credential', async () => {
     expect((await server.as({}).get(infoPath)).status).toBe(200)
   })
 
-  test('carries the signature of every token that may sign, until the token is gone', async () => {
+  test('[DISC-S8] carries the signature of every token that may sign, until the token is gone', async () => {
     const { token } = await createToken()
     const name = `jws-kubeconfig-${token.id}`
     const signed = await eventually('signed', async () => {
@@ -70,7 +70,7 @@ describe('cluster-info', () => {
     await eventually('no longer signed', async () => (await clusterInfo())[name] === undefined)
   })
 
-  test('loses the signature of a token that expires, and the token itself', async () => {
+  test('[DISC-T6] loses the signature of a token that expires, and the token itself', async () => {
     const { token } = await createToken({ expiresAt: Date.now() + 1_500 })
     const name = `jws-kubeconfig-${token.id}`
     await eventually('signed', async () => (await clusterInfo())[name])
@@ -83,10 +83,14 @@ describe('cluster-info', () => {
 })
 
 describe('a signed request', () => {
-  test('is answered with the very bytes that were signed', async () => {
+  test('[DISC-R28, DISC-R40, DISC-R42, DISC-T4] is answered with the very bytes that were signed', async () => {
     const { token } = await createToken()
     const caller = server.as({ token: mintDiscoveryJwt(token, Date.now()) })
-    for (const accept of ['application/json', 'application/yaml']) {
+    for (const accept of [
+      'application/json',
+      'application/yaml',
+      'application/vnd.kubernetes.protobuf,application/json',
+    ]) {
       const answer = await caller.get(infoPath, { accept, 'accept-encoding': 'gzip' })
       expect([answer.status, answer.headers['content-encoding']]).toEqual([200, undefined])
       const signature = String(answer.headers['x-kubernetes-jws'])
@@ -107,7 +111,7 @@ describe('a signed request', () => {
     ['who it is', '/apis/authentication.k8s.io/v1/selfsubjectreviews', 'POST'],
     ['deleting it', infoPath, 'DELETE'],
   ])(
-    'for %s is refused whatever its token may do, and the refusal is signed',
+    '[DISC-S9, DISC-R42] for %s is refused whatever its token may do, and the refusal is signed',
     async (_name, path, method) => {
       const { token } = await createToken()
       const answer = await server
@@ -127,7 +131,7 @@ describe('a signed request', () => {
       0,
     ],
     ['a clock far off', undefined, 600_000],
-  ])('with %s is 401', async (_name, forge, offsetMs) => {
+  ])('[DISC-R31, DISC-R33, DISC-S13] with %s is 401', async (_name, forge, offsetMs) => {
     const { token } = await createToken()
     const signer = forge ? forge(token.id) : token
     const jwt = mintDiscoveryJwt(signer, Date.now() + offsetMs)
@@ -137,7 +141,7 @@ describe('a signed request', () => {
 })
 
 describe('a token that is shown as it is', () => {
-  test('is a bootstrapper, and its answers are not signed', async () => {
+  test('[DISC-R41] is a bootstrapper, and its answers are not signed', async () => {
     const { token } = await createToken()
     const caller = server.as({ token: tokenText(token).reveal() })
     const answer = await caller.get(infoPath)
@@ -158,13 +162,13 @@ describe('a token that is shown as it is', () => {
     })
   })
 
-  test('is refused when it is not for authentication', async () => {
+  test('[DISC-R24] is refused when it is not for authentication', async () => {
     const { token } = await createToken({ usages: new Set(['signing']) })
     expect((await server.as({ token: tokenText(token).reveal() }).get(infoPath)).status).toBe(401)
   })
 })
 
-test('a Secret that could never work as a token is refused with the reason', async () => {
+test('[DISC-S1] a Secret that could never work as a token is refused with the reason', async () => {
   const secret = tokenSecret({
     token: generateBootstrapToken(),
     usages: new Set(['signing']),

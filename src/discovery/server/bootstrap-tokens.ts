@@ -2,6 +2,7 @@ import type { TokenAuthenticator } from '../../authn/index.ts'
 import { Secret } from '../../core/index.ts'
 import { looksLikeToken, parseBootstrapToken } from '../tokens/bootstrap-token.ts'
 import { isSameSecret } from '../tokens/stored-token.ts'
+import type { FailureLimit } from './failure-limit.ts'
 import type { TokenBook } from './token-book.ts'
 
 const noSecret = new Secret('x'.repeat(16))
@@ -12,16 +13,24 @@ export const bootstrapUserPrefix = 'system:bootstrap:'
 export const bootstrapUser = (id: string): string => `${bootstrapUserPrefix}${id}`
 
 /** Knows bootstrap tokens that are shown as they are: their second duty, after the server is trusted. */
-export function bootstrapTokens(book: Pick<TokenBook, 'find'>): TokenAuthenticator {
+export function bootstrapTokens(
+  book: Pick<TokenBook, 'find'>,
+  failures: FailureLimit,
+): TokenAuthenticator {
   return {
     name: 'bootstrap-token',
-    authenticateToken: (text) => {
+    authenticateToken: (text, _signal, _audiences, source) => {
       if (!looksLikeToken(text)) return undefined
       const shown = parseBootstrapToken(text)
+      const attempt = { source, id: shown.id }
+      failures.check(attempt)
       const stored = book.find(shown.id)
       // Compared in any case, so that time does not tell whether there is such a token.
       const isRight = isSameSecret(shown.secret, stored?.token.secret ?? noSecret)
-      if (!stored || !isRight || !stored.usages.has('authentication')) return undefined
+      if (!stored || !isRight || !stored.usages.has('authentication')) {
+        failures.failed(attempt)
+        return undefined
+      }
       return {
         method: 'bootstrap-token',
         user: {

@@ -19,14 +19,15 @@ import { clusterInfoKey } from '../location/cluster-info-key.ts'
 import { signWithToken } from '../signing/detached-signature.ts'
 import { isDiscoveryJwt, verifyDiscoveryJwt } from '../signing/discovery-jwt.ts'
 import type { BootstrapToken } from '../tokens/bootstrap-token.ts'
-import { bootstrapUser } from './bootstrap-tokens.ts'
-import type { TokenBook } from './token-book.ts'
+import type { FailureLimit } from './failure-limit.ts'
+import type { TokenKey } from './token-keys.ts'
 
 export { clusterInfoKey }
 
 /** What signed requests are judged by. */
 export interface DiscoveryRequestParts {
-  readonly book: Pick<TokenBook, 'find'>
+  readonly keys: (id: string) => TokenKey | undefined
+  readonly failures: FailureLimit
   readonly clock: Clock
   /** Known once the cluster has one. */
   readonly clusterId: () => string | undefined
@@ -51,10 +52,20 @@ const nobody: BootstrapToken = { id: 'xxxxxx', secret: new Secret('x'.repeat(16)
 export function discoveryRequests(parts: DiscoveryRequestParts): TokenAuthenticator {
   return {
     name: 'discovery',
-    authenticateToken: (text) => {
+    authenticateToken: (text, _signal, audiences, source) => {
       const jws = parsed(text)
       if (!jws || !isDiscoveryJwt(jws) || hasIssuer(jws)) return undefined
-      return authenticate(jws, jws.header.kid ?? '', parts)
+      // It is for one request to this server; nobody else is to believe it.
+      if (audiences !== undefined) throw unauthorized('the token is for discovery only')
+      const attempt = { source, id: jws.header.kid ?? '' }
+      parts.failures.check(attempt)
+      try {
+        return authenticate(jws, attempt.id, parts)
+      } catch (error) {
+        if (error instanceof ApiError && error.reason === 'Unauthorized')
+          parts.failures.failed(attempt)
+        throw error
+      }
     },
   }
 }
@@ -74,25 +85,24 @@ function hasIssuer({ payload }: CompactJws): boolean {
 }
 
 function authenticate(jws: CompactJws, id: string, parts: DiscoveryRequestParts): Authentication {
-  const stored = parts.book.find(id)
+  const key = parts.keys(id)
   try {
     const rules = { nowMs: parts.clock.now(), clusterId: parts.clusterId() }
     // Verified in any case, so that time does not tell whether there is such a token.
-    verifyDiscoveryJwt(jws, stored?.token ?? nobody, rules)
+    verifyDiscoveryJwt(jws, key?.token ?? nobody, rules)
   } catch (error) {
     if (error instanceof TokenRefused) throw unauthorized(error.message)
     throw error
   }
-  if (!stored?.usages.has('authentication')) throw unauthorized('the token is not for requests')
-  if (!stored.usages.has('signing'))
+  if (!key?.usages.has('authentication')) throw unauthorized('the token is not for requests')
+  if (!key.usages.has('signing'))
     throw new ApiError('Forbidden', 'the token may not sign, so the answer could not be trusted')
-  const { token } = stored
   return {
     method: 'discovery',
-    user: { username: bootstrapUser(id), groups: ['system:bootstrap-discovery'] },
+    user: key.user,
     scope: clusterInfoOnly,
     credential: { type: 'token', id },
-    signAnswer: (body) => signWithToken(body, token),
-    ...(stored.expiresAt !== undefined && { expiresAt: stored.expiresAt }),
+    signAnswer: (body) => signWithToken(body, key.token),
+    ...(key.expiresAt !== undefined && { expiresAt: key.expiresAt }),
   }
 }

@@ -1,4 +1,5 @@
 import { firstServiceAddress } from '../../api/index.ts'
+import { forApiAudiences } from '../../authn/index.ts'
 import { type ClusterView, hasReason, wellKnownKinds } from '../../core/index.ts'
 import {
   bootstrapTokens,
@@ -10,12 +11,14 @@ import {
   discoveryRequests,
   dnsAddressIn,
   ensureJoinConfig,
+  FailureLimit,
   type JoinConfig,
   joinAdmission,
   joinPolicy,
   keepClusterInfo,
   TokenBook,
   tokenAdmission,
+  tokenKeys,
 } from '../../discovery/index.ts'
 import type { Feature, FeatureContext } from '../feature.ts'
 import { createFirstToken, readFirstToken } from './first-token.ts'
@@ -26,6 +29,8 @@ export const discoveryFeature: Feature = async (context) => {
   const { view, authorizer, clock, log, signal, pki, options } = context
   const firstToken = await readFirstToken(options, log)
   const book = await TokenBook.open({ view, clock, log, signal })
+  const keys = tokenKeys(book, context.fileToken)
+  const failures = new FailureLimit(clock, options.bootstrapTokenFailures)
   let clusterId: string | undefined
   const clusterInfo = {
     view,
@@ -41,7 +46,10 @@ export const discoveryFeature: Feature = async (context) => {
     onNew: (listener: () => void) => pki.onNewClusterCa(listener),
   }
   return {
-    tokens: [discoveryRequests({ book, clock, clusterId: () => clusterId }), bootstrapTokens(book)],
+    tokens: [
+      discoveryRequests({ keys, failures, clock, clusterId: () => clusterId }),
+      forApiAudiences(bootstrapTokens(book, failures), context.apiAudiences),
+    ],
     admissions: [tokenAdmission, joinAdmission(view, clock)],
     controllers: [
       createClusterInfoController(clusterInfo),

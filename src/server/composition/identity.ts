@@ -12,7 +12,9 @@ import {
   openTokenFile,
   rememberVerified,
   requestHeader,
+  type StructuredToken,
   type TokenAuthenticator,
+  type TokenFile,
   type VerifiedClientCertificate,
 } from '../../authn/index.ts'
 import {
@@ -48,6 +50,8 @@ export interface IdentityParts {
 export interface Identity {
   readonly authenticator: Authenticator
   readonly bearer: BearerTokens
+  /** The token of the token file that has this id. */
+  fileToken(id: string): StructuredToken | undefined
   /** Roots whose client certificates the TLS handshake asks for. */
   clientRootsPem(): string
   /** Calls back when those roots have changed. */
@@ -101,11 +105,11 @@ async function readTokenFile(path: string): Promise<string> {
   })
 }
 
-async function tokenFileOf(parts: IdentityParts): Promise<TokenAuthenticator[]> {
+async function tokenFileOf(parts: IdentityParts): Promise<TokenFile | undefined> {
   const { options, log, signal } = parts
   const path = options.tokenAuthFile
-  if (path === undefined) return []
-  const file = await openTokenFile({
+  if (path === undefined) return undefined
+  return openTokenFile({
     path,
     read: () => readTokenFile(path),
     watch: (onChange) => {
@@ -118,7 +122,6 @@ async function tokenFileOf(parts: IdentityParts): Promise<TokenAuthenticator[]> 
     },
     log,
   })
-  return [file]
 }
 
 async function frontProxyOf(
@@ -146,9 +149,8 @@ export async function openIdentity(parts: IdentityParts): Promise<Identity> {
   const { options, clock, clientCa } = parts
   const openPaths = [...defaultAnonymousPaths, ...parts.anonymousPaths]
   const frontProxy = await frontProxyOf(parts)
-  const fromFile = (await tokenFileOf(parts)).map((file) =>
-    forApiAudiences(file, parts.apiAudiences),
-  )
+  const file = await tokenFileOf(parts)
+  const fromFile = file ? [forApiAudiences(file, parts.apiAudiences)] : []
   const bearer = bearerTokens([...fromFile, ...parts.tokens])
   const bundles = [clientCa, ...frontProxy.roots]
   const chain = firstOf([
@@ -160,6 +162,7 @@ export async function openIdentity(parts: IdentityParts): Promise<Identity> {
   return {
     authenticator: perConnection(chain),
     bearer,
+    fileToken: (id) => file?.findStructured(id),
     clientRootsPem: () => bundles.map(({ pem }) => pem).join('\n'),
     onNewRoots: (listener) => {
       for (const bundle of bundles) bundle.onNew(listener)

@@ -26,6 +26,16 @@ export const discoveryOptions = {
     group: joining,
     describe: 'how long that token is good; 0 is forever',
   },
+  'bootstrap-token-failures': {
+    type: 'integer',
+    min: 0,
+    max: 1_000_000,
+    default: 60,
+    placeholder: 'NUMBER',
+    group: joining,
+    describe:
+      'failures with bootstrap tokens within a minute after which an address is not listened to; 0 is no limit',
+  },
   'cluster-signing-duration': {
     type: 'duration',
     min: 600_000,

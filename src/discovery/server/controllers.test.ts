@@ -1,0 +1,130 @@
+import { describe, expect, test } from 'vitest'
+import { LocalCluster } from '../../api/controllers/local-cluster.suite.ts'
+import { isRecord, type KubeObject, systemClock, wellKnownKinds } from '../../core/index.ts'
+import { clusterInfoKey } from '../location/cluster-info-key.ts'
+import { signWithToken } from '../signing/detached-signature.ts'
+import { parseBootstrapToken } from '../tokens/bootstrap-token.ts'
+import { type StoredToken, tokenSecret } from '../tokens/stored-token.ts'
+import { createTokenCleaner } from './cleaner.ts'
+import { createSigner } from './signer.ts'
+
+const tokenOf = (id: string, changes: Partial<StoredToken> = {}): StoredToken => ({
+  token: parseBootstrapToken(`${id}.0123456789abcdef`),
+  usages: new Set(['signing', 'authentication']),
+  extraGroups: [],
+  ...changes,
+})
+const secretKey = (id: string) => ({ namespace: 'kube-system', name: `bootstrap-token-${id}` })
+
+async function openCluster(...tokens: readonly StoredToken[]): Promise<LocalCluster> {
+  const cluster = await LocalCluster.open('kube-system', 'kube-public')
+  await cluster.create({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { ...clusterInfoKey },
+    data: { kubeconfig: 'hello', other: 'stays', 'jws-kubeconfig-zzzzzz': 'old' },
+  })
+  for (const token of tokens) await cluster.create(tokenSecret(token))
+  return cluster
+}
+
+const dataOf = (object: KubeObject | undefined): Record<string, unknown> =>
+  isRecord(object?.['data']) ? object['data'] : {}
+const signersIn = (object: KubeObject): string =>
+  Object.keys(dataOf(object))
+    .filter((name) => name.startsWith('jws-kubeconfig-'))
+    .map((name) => name.slice(-6))
+    .sort()
+    .join()
+
+const untilSignedBy = (cluster: LocalCluster, ids: string) =>
+  cluster.untilObject(
+    wellKnownKinds.configMap,
+    clusterInfoKey,
+    (object) => signersIn(object) === ids,
+  )
+
+describe('the signer', () => {
+  test('[DISC-S6, DISC-S8] signs with every token that may sign, and with no other', async () => {
+    const cluster = await openCluster(
+      tokenOf('aaaaaa'),
+      tokenOf('bbbbbb', { usages: new Set(['authentication']) }),
+      tokenOf('cccccc', { expiresAt: 1 }),
+    )
+    cluster.run(createSigner(cluster.view, systemClock))
+    expect(dataOf(await untilSignedBy(cluster, 'aaaaaa'))).toEqual({
+      kubeconfig: 'hello',
+      other: 'stays',
+      'jws-kubeconfig-aaaaaa': signWithToken('hello', tokenOf('aaaaaa').token),
+    })
+  })
+
+  test('[DISC-S6] signs anew what has changed, and follows tokens that come and go', async () => {
+    const cluster = await openCluster(tokenOf('aaaaaa'))
+    cluster.run(createSigner(cluster.view, systemClock))
+    await untilSignedBy(cluster, 'aaaaaa')
+    await cluster.change(wellKnownKinds.configMap, clusterInfoKey, (object) =>
+      Object.assign(object, { data: { kubeconfig: 'moved' } }),
+    )
+    const signature = signWithToken('moved', tokenOf('aaaaaa').token)
+    await cluster.untilObject(
+      wellKnownKinds.configMap,
+      clusterInfoKey,
+      (object) => dataOf(object)['jws-kubeconfig-aaaaaa'] === signature,
+    )
+    await cluster.create(tokenSecret(tokenOf('dddddd')))
+    await untilSignedBy(cluster, 'aaaaaa,dddddd')
+    await cluster.view.write('delete', tokenSecret(tokenOf('aaaaaa')), {}, cluster.signal)
+    expect(signersIn(await untilSignedBy(cluster, 'dddddd'))).toBe('dddddd')
+  })
+
+  test('[DISC-S6] three servers write what one would, once', async () => {
+    const cluster = await openCluster(tokenOf('aaaaaa'), tokenOf('bbbbbb'))
+    for (let server = 0; server < 3; server++) cluster.run(createSigner(cluster.view, systemClock))
+    const signed = await untilSignedBy(cluster, 'aaaaaa,bbbbbb')
+    // A later token is the last thing that each of them has to do.
+    await cluster.create(tokenSecret(tokenOf('cccccc')))
+    await untilSignedBy(cluster, 'aaaaaa,bbbbbb,cccccc')
+    const { items } = await cluster.view.list(wellKnownKinds.configMap, {}, cluster.signal)
+    const last = items.find(({ metadata }) => metadata.name === clusterInfoKey.name)
+    expect(dataOf(last)['jws-kubeconfig-aaaaaa']).toBe(dataOf(signed)['jws-kubeconfig-aaaaaa'])
+    const versions = [signed, last].map((object) => Number(object?.metadata.resourceVersion))
+    // One write of the Secret and one of the signatures lie between the two, and no fight.
+    expect((versions[1] ?? 0) - (versions[0] ?? 0)).toBe(2)
+  })
+
+  test('[DISC-T6] an expiry takes the signature along though nobody deletes the token', async () => {
+    const cluster = await openCluster(tokenOf('aaaaaa', { expiresAt: Date.now() + 1_500 }))
+    cluster.run(createSigner(cluster.view, systemClock))
+    await untilSignedBy(cluster, 'aaaaaa')
+    expect(signersIn(await untilSignedBy(cluster, ''))).toBe('')
+    expect(await cluster.get(wellKnownKinds.secret, secretKey('aaaaaa'))).toBeDefined()
+  })
+})
+
+describe('the cleaner', () => {
+  test('[DISC-S6, DISC-T6] deletes what has expired, when it expires, on several servers at once', async () => {
+    const soon = Math.ceil(Date.now() / 1000) * 1000 + 1_000
+    const cluster = await openCluster(
+      tokenOf('aaaaaa', { expiresAt: 1 }),
+      tokenOf('bbbbbb', { expiresAt: soon }),
+      tokenOf('cccccc'),
+    )
+    for (let server = 0; server < 2; server++)
+      cluster.run(createTokenCleaner(cluster.view, systemClock))
+    await cluster.untilGone(wellKnownKinds.secret, secretKey('aaaaaa'))
+    await cluster.untilGone(wellKnownKinds.secret, secretKey('bbbbbb'))
+    expect(Date.now()).toBeGreaterThanOrEqual(soon)
+    expect(await cluster.get(wellKnownKinds.secret, secretKey('cccccc'))).toBeDefined()
+  })
+
+  test('[DISC-S6] deletes a token whose end nobody can read', async () => {
+    const cluster = await openCluster()
+    const secret = tokenSecret(tokenOf('aaaaaa'))
+    const data = { ...dataOf(secret), expiration: Buffer.from('tomorrow').toString('base64') }
+    await cluster.create({ ...secret, data })
+    cluster.run(createTokenCleaner(cluster.view, systemClock))
+    await cluster.untilGone(wellKnownKinds.secret, secretKey('aaaaaa'))
+    expect(cluster.writes.at(-1)).toBe('delete Secret bootstrap-token-aaaaaa')
+  })
+})
