@@ -212,6 +212,23 @@ describe('an issuer is looked at as outsiders do', () => {
     )
   })
 
+  test('a document from outside does not send us to what is inside', async () => {
+    let visits = 0
+    const server = createServer((request, response) => {
+      if (request.url === '/keys') visits += 1
+      const { port } = server.address() as AddressInfo
+      response.end(JSON.stringify({ issuer: 'x', jwks_uri: `http://127.0.0.1:${port}/keys` }))
+    })
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const { port } = server.address() as AddressInfo
+    const resolve = async (name: string) => (name === 'localhost' ? ['1.1.1.1'] : ['127.0.0.1'])
+    const sight = await inspectIssuer(`http://localhost:${port}`, { clock: systemClock, resolve })
+    expect(causes(sight, 'go-oidc')).toContain('its address is private, and that of the issuer')
+    expect(visits).toBe(0)
+    server.closeAllConnections()
+    server.close()
+  })
+
   test.each<[string, RequestListener, string]>([
     ['a page', (_q, response) => response.end('<html>'), 'is not one JSON object'],
     [

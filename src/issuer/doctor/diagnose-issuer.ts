@@ -9,7 +9,7 @@ export interface Diagnosis {
 }
 
 /** Something that is wrong, and what to do about it. */
-export interface Finding {
+interface Finding {
   readonly level: 'fails' | 'warns'
   readonly problem: string
   readonly todo: string

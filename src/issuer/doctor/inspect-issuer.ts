@@ -36,26 +36,35 @@ export interface IssuerSight {
 export interface InspectOptions {
   readonly caPem?: string | undefined
   readonly clock: Clock
+  /** The addresses of a name; those of DNS unless a test has its own. */
+  readonly resolve?: (name: string) => Promise<readonly string[]>
 }
 
 /** Looks at an issuer as relying parties do: both documents, without a credential. */
 export async function inspectIssuer(
   issuer: string,
-  { caPem, clock }: InspectOptions,
+  { caPem, clock, resolve = addressesInDns }: InspectOptions,
 ): Promise<IssuerSight> {
   const url = new URL(issuer)
+  const addressesOf = ({ hostname }: URL): Promise<readonly string[]> =>
+    resolve(hostname.replace(/^\[(.*)\]$/, '$1'))
   const addresses = await addressesOf(url)
   const discovery = await probe(discoveryUrlOf(issuer), caPem, clock)
   const document = discovery.status === 200 ? parseJsonObject(discovery.body) : undefined
   const named = document && member(document, 'jwks_uri')
   const jwksUri = typeof named === 'string' && isHttpUrl(named) ? named : undefined
-  const jwks = jwksUri === undefined ? undefined : await probe(jwksUri, caPem, clock)
-  const isPublic = addressTest(false)
+  const isInside = addresses.length > 0 && !addresses.some(isPublic)
+  const look = async (keys: string): Promise<Probe> =>
+    // A document from outside must not send us to what is inside.
+    isInside || (await addressesOf(new URL(keys))).every(isPublic)
+      ? probe(keys, caPem, clock)
+      : notAsked(keys)
+  const jwks = jwksUri === undefined ? undefined : await look(jwksUri)
   return {
     issuer,
     url,
     addresses,
-    isInside: addresses.length > 0 && !addresses.some(isPublic),
+    isInside,
     discovery,
     document,
     jwksUri,
@@ -64,11 +73,22 @@ export async function inspectIssuer(
   }
 }
 
+const isPublic = addressTest(false)
+
+const notAsked = (url: string): Probe => ({
+  url,
+  contentType: '',
+  cacheControl: '',
+  body: Buffer.alloc(0),
+  ms: 0,
+  trust: 'nobody',
+  problem: 'its address is private, and that of the issuer is not',
+})
+
 const isHttpUrl = (text: string): boolean =>
   URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
 
-async function addressesOf({ hostname }: URL): Promise<string[]> {
-  const name = hostname.replace(/^\[(.*)\]$/, '$1')
+async function addressesInDns(name: string): Promise<string[]> {
   const found = await lookup(name, { all: true }).catch(() => [])
   return found.map(({ address }) => address)
 }

@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { addressTest, isLoopback } from './address-rules.ts'
 
@@ -67,6 +68,31 @@ describe('where documents may be fetched from [ISS-P2]', () => {
   test.each(['10.0.0.0', '10.0.0.0/33', 'x/8', '::1/129', ''])('%j is no range', (range) => {
     expect(() => addressTest([range])).toThrow(TypeError)
   })
+})
+
+test('every spelling of an address counts as the same', () => {
+  const usual = addressTest(false)
+  const groups = fc.array(fc.integer({ min: 0, max: 0xffff }), { minLength: 8, maxLength: 8 })
+  const spellings = (parts: readonly number[]): string[] => {
+    const hex = parts.map((part) => part.toString(16))
+    const long = parts.map((part) => part.toString(16).padStart(4, '0')).join(':')
+    const [g = 0, h = 0] = parts.slice(6)
+    const ipv4 = [g >> 8, g & 255, h >> 8, h & 255].join('.')
+    const short = new URL(`http://[${hex.join(':')}]`).hostname.slice(1, -1)
+    return [hex.join(':'), long, long.toUpperCase(), `${hex.slice(0, 6).join(':')}:${ipv4}`, short]
+  }
+  fc.assert(
+    fc.property(groups, (parts) => {
+      expect(new Set(spellings(parts).map(usual)).size).toBe(1)
+    }),
+  )
+  const inner = fc.tuple(fc.constantFrom('::ffff:', '64:ff9b::', '::'), fc.ipV4())
+  fc.assert(
+    fc.property(inner, ([prefix, address]) => {
+      if (prefix === '::' && address.startsWith('0.0.')) return
+      expect(usual(`${prefix}${address}`)).toBe(usual(address))
+    }),
+  )
 })
 
 test('loopback is 127.0.0.0/8 and ::1, in every spelling', () => {

@@ -107,6 +107,21 @@ describe('an answer that is not plainly a document is refused [ISS-P2]', () => {
     expect(await outcome(at(), { timeoutMs: 300 })).toBe('too-slow')
   })
 
+  test('interim answers without end', async () => {
+    const flood = createTcpServer((socket: Socket) => {
+      socket.on('error', () => {})
+      const more = (): void => {
+        while (!socket.destroyed && socket.write('HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(100)));
+        socket.once('drain', more)
+      }
+      more()
+    })
+    await once(flood.listen(0, '127.0.0.1'), 'listening')
+    const url = new URL(`http://127.0.0.1:${portOf(flood)}/`)
+    expect(await outcome(url, { timeoutMs: 300 })).toBe('too-slow')
+    flood.close()
+  })
+
   test('headers without end', async () => {
     const flood = createTcpServer((socket: Socket) => {
       socket.on('error', () => {})
@@ -180,6 +195,25 @@ describe('nothing inside is reached [ISS-P2]', () => {
     expect(asked).toBe(1)
   })
 
+  test('a name that is never found ends with the time for it', async () => {
+    const resolve: ResolveName = () => {}
+    const hasty = { ...trusting(), resolve, timeoutMs: 200 }
+    expect(await outcome(withName('issuer.example'), hasty)).toBe('too-slow')
+  })
+
+  test.each([[[]], [[{ address: '', family: 4 }]], [[{ address: 'localhost', family: 4 }]]])(
+    'by a resolver that answers %j',
+    async (found) => {
+      const resolve: ResolveName = (_name, _options, done) => done(null, found)
+      const allowed = { ...trusting(), resolve, isAllowedAddress: addressTest(true) }
+      const before = visits()
+      expect(await outcome(withName('issuer.example'), allowed)).toMatch(
+        /^(unreachable|blocked-address)$/,
+      )
+      expect(visits()).toBe(before)
+    },
+  )
+
   test('by http elsewhere, even where http is allowed on this machine', async () => {
     expect(await outcome(new URL('http://93.184.216.34/'))).toBe('bad-document')
     const resolve: ResolveName = (_name, _options, done) =>
@@ -211,7 +245,7 @@ describe('a credential is shown to its own origin and to no other', () => {
     answer = noting
     await fetchDocument(at(), {
       ...rules,
-      credential: { origin: origin(), token: () => 'of-mine' },
+      credential: { origin: origin(), token: () => 'of-mine\n' },
     })
     expect(seen.pop()).toBe(expected)
   })

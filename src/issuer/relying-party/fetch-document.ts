@@ -86,7 +86,7 @@ async function optionsFor(
   signal: AbortSignal,
 ): Promise<RequestOptions> {
   const { credential } = rules
-  const token = credential?.origin === url.origin ? await credential.token() : undefined
+  const token = credential?.origin === url.origin ? (await credential.token()).trim() : undefined
   return {
     method: 'GET',
     agent: false,

@@ -28,6 +28,14 @@ export type Decision<Verified> =
   | { readonly verified: Verified; readonly refusal?: undefined }
   | { readonly refusal: Refusal; readonly verified?: undefined }
 
+/** What the bearer token of a request proves, for requests that no middleware sees, such as upgrades; throws as `verify` does. */
+export async function verifyRequest<Verified extends VerifiedToken>(
+  request: RequestWithHeaders,
+  verifier: TokenVerifier<Verified>,
+): Promise<Verified> {
+  return verifier.verify(bearerOf(request))
+}
+
 /** Decides about a request by its bearer token. */
 export async function decide<Verified extends VerifiedToken>(
   request: RequestWithHeaders,
@@ -35,7 +43,7 @@ export async function decide<Verified extends VerifiedToken>(
   { allow, onRefused }: GuardOptions<Verified>,
 ): Promise<Decision<Verified>> {
   try {
-    const verified = await verifier.verify(bearerOf(request))
+    const verified = await verifyRequest(request, verifier)
     if (!allow || allow(verified)) return { verified }
     onRefused?.({ code: 'not-allowed', message: `${verified.subject} may not pass` })
     return { refusal: refusals.forbidden }

@@ -5,7 +5,7 @@ import express, { type Request } from 'express'
 import { fastify } from 'fastify'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startTestIssuer, type TestIssuer } from '../../testing/index.ts'
-import type { GuardOptions } from './guard-request.ts'
+import { type GuardOptions, verifyRequest } from './guard-request.ts'
 import { expressGuard, fastifyGuard, guardListener, type VerifiedRequest } from './middleware.ts'
 import {
   createServiceAccountVerifier,
@@ -63,6 +63,16 @@ async function ask(server: Server, headers: string[]) {
   for await (const chunk of response) body += String(chunk)
   return { status: response.statusCode as number, headers: response.headers, body }
 }
+
+test('requests that no middleware sees are verified by hand [ISS-P3]', async () => {
+  const verifier = createServiceAccountVerifier({ ...issuer.verifierOptions, audience: 'shop' })
+  const token = issuer.serviceAccountToken({ audience: 'shop', namespace: 'good' })
+  const request = { rawHeaders: ['Upgrade', 'websocket', 'Authorization', `Bearer ${token}`] }
+  expect(await verifyRequest(request, verifier)).toMatchObject({ namespace: 'good' })
+  await expect(verifyRequest({ rawHeaders: [] }, verifier)).rejects.toMatchObject({
+    code: 'missing',
+  })
+})
 
 describe.each(Object.entries(frameworks))('%s [ISS-P3]', (_name, make) => {
   const refusals: string[] = []

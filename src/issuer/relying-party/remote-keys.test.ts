@@ -20,6 +20,7 @@ class Lab {
   keys = [one]
   failure: Error | undefined
   jwksBody: string | undefined
+  fetch: (() => Promise<FetchedDocument>) | undefined
   readonly asked: string[] = []
   readonly clock = { now: () => this.now, monotonic: () => this.now }
   readonly remote = new RemoteKeys({
@@ -29,8 +30,9 @@ class Lab {
     readKeySet,
     clock: this.clock,
     log: silentLogger,
-    fetch: async (url) => this.#answer(url),
+    fetch: async (url) => this.fetch?.() ?? this.#answer(url),
     rules: {
+      patienceMs: 100,
       shortestMs: minute,
       longestMs: 24 * 60 * minute,
       usualMs: 5 * minute,
@@ -169,6 +171,21 @@ describe('when the issuer fails [ISS-P2]', () => {
     lab.now += 2 * minute
     expect(await lab.kids()).toMatch(/^(unreachable|bad-document)$/)
   })
+
+  test.each<[string, () => Promise<FetchedDocument>, string]>([
+    ['throws', () => Promise.reject(new Error('own fault')), 'unreachable'],
+    ['never ends', () => new Promise(() => {}), 'too-slow'],
+  ])(
+    'a fetch that %s is not the fault of a token, and holds up nobody',
+    async (_n, fetch, code) => {
+      const lab = new Lab()
+      lab.fetch = fetch
+      expect(await lab.kids()).toBe(code)
+      lab.fetch = undefined
+      lab.now += 5_000
+      expect(await lab.kids()).toBe(one.kid)
+    },
+  )
 
   test('the address of the keys is asked for again', async () => {
     const lab = new Lab()

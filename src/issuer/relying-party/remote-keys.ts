@@ -1,4 +1,4 @@
-import type { Clock, Logger } from '../../core/index.ts'
+import { type Clock, type Logger, pause } from '../../core/index.ts'
 import type { KeySet } from '../../jose/index.ts'
 import { type AgeBounds, cacheAgeMs } from './cache-age.ts'
 import type { FetchedDocument } from './fetch-document.ts'
@@ -6,6 +6,8 @@ import { IssuerUnavailable } from './relying-party-errors.ts'
 
 /** How long keys are believed. */
 interface KeyCacheRules extends AgeBounds {
+  /** How long a document may take, whoever fetches it. */
+  readonly patienceMs: number
   /** Least time between two fetches because of a key id that nobody knows. */
   readonly cooldownMs: number
   /** Least time between two fetches after one has failed. */
@@ -41,7 +43,7 @@ export class RemoteKeys {
   #keys: Kept<KeySet> | undefined
   #underWay: Promise<void> | undefined
   #triedAt = Number.NEGATIVE_INFINITY
-  #failure: unknown = new IssuerUnavailable('unreachable', 'the keys of the issuer are not there')
+  #failure = new IssuerUnavailable('unreachable', 'the keys of the issuer are not there')
 
   constructor(parts: RemoteKeysParts) {
     this.#parts = parts
@@ -80,7 +82,7 @@ export class RemoteKeys {
     const { clock, log, issuer } = this.#parts
     this.#triedAt = clock.now()
     try {
-      const fetched = await this.#parts.fetch(new URL(await this.#jwksUri()))
+      const fetched = await this.#fetch(await this.#jwksUri())
       const value = this.#parts.readKeySet(fetched.body)
       if (this.#keys && !sameKeys(this.#keys.value, value))
         log.info({ issuer, keys: value.keys.length }, 'the keys of the issuer have changed')
@@ -88,7 +90,7 @@ export class RemoteKeys {
     } catch (err) {
       // The keys may have moved: ask where they are before the next try.
       this.#address = undefined
-      this.#failure = err
+      this.#failure = asUnavailable(err)
       log.warn({ issuer, err }, 'cannot fetch the keys of the issuer')
     }
   }
@@ -98,9 +100,24 @@ export class RemoteKeys {
     if (jwksUri !== undefined) return jwksUri
     const known = this.#address
     if (known && this.#isBefore(known, known.until)) return known.value
-    const fetched = await this.#parts.fetch(new URL(discoveryUrl))
+    const fetched = await this.#fetch(discoveryUrl)
     this.#address = this.#kept(this.#parts.readJwksUri(fetched.body), fetched)
     return this.#address.value
+  }
+
+  /** One that never ends would hold up all who wait, now and later. */
+  async #fetch(url: string): Promise<FetchedDocument> {
+    const { fetch, rules } = this.#parts
+    const ended = new AbortController()
+    const tooLate = pause(rules.patienceMs, ended.signal).then(() => {
+      throw new IssuerUnavailable('too-slow', 'the documents of the issuer did not come in time')
+    })
+    try {
+      return await Promise.race([fetch(new URL(url)), tooLate])
+    } finally {
+      tooLate.catch(() => {})
+      ended.abort()
+    }
   }
 
   #kept<Value>(value: Value, fetched: FetchedDocument): Kept<Value> {
@@ -119,6 +136,12 @@ export class RemoteKeys {
     return this.#parts.clock.now() > until - (until - since) / 5
   }
 }
+
+/** Whatever fails on the way to the keys, it is not the fault of a token. */
+const asUnavailable = (cause: unknown): IssuerUnavailable =>
+  cause instanceof IssuerUnavailable
+    ? cause
+    : new IssuerUnavailable('unreachable', 'the documents of the issuer cannot be had', { cause })
 
 const sameKeys = (one: KeySet, other: KeySet): boolean =>
   one.keys.length === other.keys.length && one.keys.every(({ kid }) => other.has(kid))

@@ -108,11 +108,16 @@ const keys: TokenCheck = {
   tell: (found) => `the issuer publishes ${found.keys?.keys.length ?? 0} that can verify tokens`,
 }
 
+/** Trying keys costs time, and anybody can send tokens that name none. */
+const mostTried = 10
+
 const key: TokenCheck = {
   name: 'key',
   needs: ['jws', 'keys'],
   run: (found) => {
     const kid = found.jws?.header.kid
+    if (kid === undefined && (found.keys?.keys.length ?? 0) > mostTried)
+      throw new TokenRefused('unknown-key', 'the token names no key, and there are too many to try')
     if (kid !== undefined && !found.keys?.has(kid))
       throw new TokenRefused('unknown-key', 'the token was signed with a key that is not published')
   },

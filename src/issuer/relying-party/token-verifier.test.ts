@@ -100,6 +100,23 @@ describe('tokens of others never make us fetch anything [ISS-P2]', () => {
   })
 })
 
+test('a token that names no key is tried with ten keys and no more', async () => {
+  const many = await startTestIssuer({ algorithm: 'ES256', protocol: 'http' })
+  const token = many.serviceAccountToken({ audience: 'x' })
+  const [, payload, signature] = token.split('.')
+  const header = Buffer.from('{"alg":"ES256"}').toString('base64url')
+  const nameless = `${header}.${payload}.${signature}`
+  const verdict = () =>
+    codeOf(
+      createServiceAccountVerifier({ ...many.verifierOptions, audience: 'x' }).verify(nameless),
+    )
+  for (let keys = 1; keys < 10; keys += 1) await many.rotate()
+  expect(await verdict()).toBe('bad-signature')
+  await many.rotate()
+  expect(await verdict()).toBe('unknown-key')
+  await many.stop()
+})
+
 describe('several issuers', () => {
   const both = () =>
     anyIssuer(

@@ -13,7 +13,7 @@ import { RemoteKeys } from './remote-keys.ts'
 import type { TokenRules } from './token-checks.ts'
 
 /** What tokens of issuers are signed with; never with a shared secret. */
-export const signingAlgorithms = ['RS256', 'ES256', 'ES384', 'ES512'] as const
+const signingAlgorithms = ['RS256', 'ES256', 'ES384', 'ES512'] as const
 
 /** One of them. */
 export type SigningAlgorithm = (typeof signingAlgorithms)[number]
@@ -103,6 +103,7 @@ function remoteKeys(options: VerifierOptions, fetchRules: FetchRules, clock: Clo
     clock,
     log: options.log ?? silentLogger,
     rules: {
+      patienceMs: 2 * limits.timeoutMs,
       shortestMs: minuteMs,
       longestMs: options.longestCacheMs ?? 24 * 60 * minuteMs,
       usualMs: 5 * minuteMs,
