@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Clock, Logger } from '../../core/index.ts'
-import { discardUnreadBody } from '../../http/index.ts'
+import { discardUnreadBody, judgeUpgrade } from '../../http/index.ts'
 import type { AddonUser } from '../token/addon-claims.ts'
 import { renewTunnelHeader } from '../token/renewal.ts'
 import type { AccessLog } from './access-log.ts'
@@ -12,13 +12,12 @@ import type { GuardMetrics } from './guard-metrics.ts'
 import type { HeaderRules } from './header-rules.ts'
 import { type IdentityOutput, identityHeaders } from './identity-output.ts'
 import { type GuardedRequest, readRequest } from './read-request.ts'
-import { GuardRefused, refusalBody, refusalHeaders, refusalText } from './refusal.ts'
+import { GuardRefused, malformed, refusalBody, refusalHeaders, refusalText } from './refusal.ts'
 import type { Tunnels } from './tunnels.ts'
-import { checkUpgrade } from './upgrade-request.ts'
 import type { Upstream } from './upstream.ts'
 
 /** How long requests may take. */
-export interface ExchangeLimits {
+interface ExchangeLimits {
   /** From its head to the end of its answer. */
   readonly maxRequestMs: number
   readonly tunnelIdleMs: number
@@ -89,7 +88,7 @@ export class Exchanges {
     const story: Story = { began: clock.monotonic(), reason: 'ok' }
     try {
       const { read, user } = await this.#judge(request, story)
-      const protocol = checkUpgrade(request)
+      const protocol = protocolOf(request)
       const identity = this.#identityOf(user)
       const idleMs = limits.tunnelIdleMs
       const shared = { upstream, tunnels, request, socket, head, idleMs }
@@ -186,6 +185,15 @@ interface Story {
   readonly began: number
   reason: string
   user?: AddonUser
+}
+
+/** The protocol that is asked for, if it is one that may be tunnelled. */
+function protocolOf(request: IncomingMessage): string {
+  const verdict = judgeUpgrade(request)
+  if (verdict.problem === undefined) return verdict.protocol
+  if (verdict.status === 400) throw malformed(verdict.problem)
+  const headers = { 'Sec-WebSocket-Version': '13' }
+  throw new GuardRefused(verdict.status, 'websocket-version', verdict.problem, headers)
 }
 
 const tooOld = (): GuardRefused =>

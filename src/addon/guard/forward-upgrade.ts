@@ -1,7 +1,7 @@
-import { type IncomingMessage, STATUS_CODES } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { headerPairs, rawHeaderValues, withoutHeaders } from '../../http/index.ts'
+import { rawHeaderValues, responseHead, withoutHeaders } from '../../http/index.ts'
 import type { AddonUser } from '../token/addon-claims.ts'
 import { tunnelHeader } from '../token/renewal.ts'
 import { answerHeaders } from './answer-headers.ts'
@@ -84,7 +84,7 @@ function relayRefusal(answer: IncomingMessage, socket: Duplex): void {
   const kept = withoutHeaders(answerHeaders(answer.rawHeaders), (name) =>
     /^content-length$/i.test(name),
   )
-  socket.write(headText(answer, [...kept, 'Connection', 'close']), 'latin1')
+  socket.write(responseHead(answer.statusCode ?? 502, [...kept, 'Connection', 'close']), 'latin1')
   socket.resume()
   answer.on('data', (chunk: Buffer) => {
     if (!socket.write(chunk)) answer.pause()
@@ -126,7 +126,7 @@ function join(
     request.socket.setTimeout(idleMs, onIdle)
     const kept = answerHeaders(answer.rawHeaders)
     const own = ['Upgrade', protocol, 'Connection', 'Upgrade', tunnelHeader, id]
-    socket.write(headText(answer, [...own, ...kept]), 'latin1')
+    socket.write(responseHead(answer.statusCode ?? 502, [...own, ...kept]), 'latin1')
     if (first.length > 0) socket.write(first)
     if (head.length > 0) addon.write(head)
     let open = 2
@@ -142,10 +142,4 @@ function join(
     socket.pipe(addon)
     addon.pipe(socket)
   })
-}
-
-function headText({ statusCode = 502 }: IncomingMessage, headers: readonly string[]): string {
-  const lines = [`HTTP/1.1 ${statusCode} ${STATUS_CODES[statusCode] ?? ''}`]
-  for (const [name, value] of headerPairs(headers)) lines.push(`${name}: ${value}`)
-  return `${lines.join('\r\n')}\r\n\r\n`
 }

@@ -1,5 +1,5 @@
-import { STATUS_CODES } from 'node:http'
 import { SallyportError } from '../../core/index.ts'
+import { responseHead } from '../../http/index.ts'
 
 /** A request that the guard answers itself because it must not go on; `reason` is stable, for clients and metrics. */
 export class GuardRefused extends SallyportError {
@@ -54,7 +54,6 @@ export const refusalHeaders = (
 export function refusalText(refusal: GuardRefused): string {
   const body = refusalBody(refusal)
   const headers = { ...refusalHeaders(refusal, body), Connection: 'close' }
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
-  const status = `HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status] ?? 'Refused'}`
-  return `${[status, ...lines].join('\r\n')}\r\n\r\n${body}`
+  const flat = Object.entries(headers).flatMap(([name, value]) => [name, String(value)])
+  return responseHead(refusal.status, flat) + body
 }
