@@ -116,6 +116,17 @@ const announced = async (): Promise<string[]> => {
   return roots.map(({ pin }) => pin)
 }
 
+/** Finds the cluster by the line that its own command prints; returns how many roots were found. */
+async function rootsByJoinLine(): Promise<number> {
+  const create = 'token create --output json --data-dir'.split(' ').concat(server.dataDirectory)
+  const { join: line } = JSON.parse((await runInProcess(create)).stdout) as { join: string }
+  const out = join(directory, 'joined.kubeconfig')
+  const words = line.split(' ').slice(1).concat('--discovery-only', '--force', '--out', out)
+  const { code, stderr } = await runInProcess(words)
+  if (code !== 0) throw new Error(stderr)
+  return rootsIn(out)
+}
+
 describe('the CA is replaced while clients are busy [DISC-S14, DISC-R4, DISC-R46, DISC-R48]', () => {
   let followed: FollowedCluster
   let busy: BusyClient
@@ -157,6 +168,7 @@ describe('the CA is replaced while clients are busy [DISC-S14, DISC-R4, DISC-R46
     const data = roots?.['data'] as { 'ca.crt': string }
     expect(parseCertificates(data['ca.crt'])).toHaveLength(2)
     expect(await rootsIn(server.serving.adminKubeconfig)).toBe(2)
+    expect(await rootsByJoinLine()).toBe(2)
   })
 
   test('switch: the new one signs, certificates of the old one still count', async () => {
@@ -171,6 +183,7 @@ describe('the CA is replaced while clients are busy [DISC-S14, DISC-R4, DISC-R46
     const signal = AbortSignal.timeout(20_000)
     expect(await client.get(configMap, key, signal)).toBeDefined()
     transport.destroy()
+    expect(await rootsByJoinLine()).toBe(2)
   })
 
   test('finish says first whose certificates stop working', async () => {
@@ -198,6 +211,7 @@ describe('the CA is replaced while clients are busy [DISC-S14, DISC-R4, DISC-R46
     const { code, report } = await rotate('finish', '--yes')
     expect([code, report['stage']]).toEqual([0, 'none'])
     expect(await announced()).toEqual([first()])
+    expect(await rootsByJoinLine()).toBe(1)
     await eventually('the kubeconfig is refreshed', async () => (await rootsIn(renewed)) === 1)
     const { reads } = nextBusy
     await eventually('it goes on', () => nextBusy.reads > reads + 3)

@@ -2,13 +2,17 @@ import type { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { CommandFailed, type OptionTable, systemClock, systemErrorCode } from '../../core/index.ts'
 import type { ClusterLocation } from '../../kubeconfig/index.ts'
+import {
+  type ClusterSourceValues,
+  clusterSourceOptions,
+  openClusterSource,
+} from '../cluster-source.ts'
 import { defineCommand } from '../command.ts'
-import { dataDirectory } from '../data-directory.ts'
 import type { Io } from '../io.ts'
-import { dataDirectoryOption, outputOption } from '../shared-options.ts'
+import { outputOption } from '../shared-options.ts'
 import { clusterInfoAsJson } from './cluster-info-show.ts'
 
-const commonOptions = { ...dataDirectoryOption, ...outputOption } as const satisfies OptionTable
+const commonOptions = { ...clusterSourceOptions, ...outputOption } as const satisfies OptionTable
 
 const yesOption = {
   yes: {
@@ -20,19 +24,18 @@ const yesOption = {
 } as const satisfies OptionTable
 
 interface Change {
-  readonly dataDir: string | undefined
+  readonly source: ClusterSourceValues
   readonly output: string
   /** What has changed, in a few words. */
   readonly done: string
   readonly change: (location: ClusterLocation) => ClusterLocation
 }
 
-async function applyChange({ dataDir, output, done, change }: Change, io: Io): Promise<void> {
-  const { openClusterAccess } = await import('../cluster-access.ts')
+async function applyChange({ source, output, done, change }: Change, io: Io): Promise<void> {
   const { changeClusterInfo, readClusterInfo, rootReports } = await import(
     '../../discovery/index.ts'
   )
-  const { view } = await openClusterAccess(dataDirectory(dataDir, io))
+  const view = await openClusterSource(source, io)
   const changed = await changeClusterInfo(view, change, io.drain)
   const info = await readClusterInfo(view, io.drain)
   if (output === 'json') {
@@ -79,13 +82,13 @@ export const clusterInfoSetServerCommand = defineCommand({
       does: 'clients of Sallyport try until one works; others use the first',
     },
   ],
-  run: async ({ options: { dataDir, output, systemRoots }, args }, io) => {
+  run: async ({ options: { output, systemRoots, ...source }, args }, io) => {
     const { parseApiAddress } = await import('../../discovery/client/index.ts')
     const { withAddresses } = await import('../../discovery/index.ts')
     const [first = '', ...others] = args.map(parseApiAddress)
     const change = withAddresses([first, ...others], systemRoots)
     const done = `the cluster is reached at ${[first, ...others].join(', ')}`
-    await applyChange({ dataDir, output, done, change }, io)
+    await applyChange({ source, output, done, change }, io)
   },
 })
 
@@ -115,12 +118,12 @@ export const clusterInfoAddCaCommand = defineCommand({
       does: 'before a server shows a certificate of that CA (--tls-cert-file)',
     },
   ],
-  run: async ({ options: { dataDir, output }, args: [path = ''] }, io) => {
+  run: async ({ options: { output, ...source }, args: [path = ''] }, io) => {
     const { withRoots } = await import('../../discovery/index.ts')
     const { spkiPin } = await import('../../pki/trust/index.ts')
     const added = await certificatesIn(path)
     const done = `${added.map(spkiPin).join(', ')} is trusted as well`
-    await applyChange({ dataDir, output, done, change: withRoots(added, systemClock.now()) }, io)
+    await applyChange({ source, output, done, change: withRoots(added, systemClock.now()) }, io)
   },
 })
 
@@ -135,10 +138,9 @@ export const clusterInfoRemoveCaCommand = defineCommand({
   examples: [
     { line: 'sallyport cluster-info remove-ca sha256:3b79…dd8a', does: 'takes back `add-ca`' },
   ],
-  run: async ({ options: { dataDir, output, yes }, args: [pin = ''] }, io) => {
-    const { openClusterAccess } = await import('../cluster-access.ts')
+  run: async ({ options: { output, yes, ...source }, args: [pin = ''] }, io) => {
     const { readClusterInfo, withoutRoot } = await import('../../discovery/index.ts')
-    const { view } = await openClusterAccess(dataDirectory(dataDir, io))
+    const view = await openClusterSource(source, io)
     const wanted = pin.toLowerCase()
     const { ownPins } = await readClusterInfo(view, io.drain)
     if (ownPins.includes(wanted) && !yes)
@@ -150,6 +152,6 @@ export const clusterInfoRemoveCaCommand = defineCommand({
         },
       )
     const done = `${wanted} is no longer trusted`
-    await applyChange({ dataDir, output, done, change: withoutRoot(wanted) }, io)
+    await applyChange({ source, output, done, change: withoutRoot(wanted) }, io)
   },
 })

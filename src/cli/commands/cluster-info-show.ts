@@ -1,7 +1,7 @@
 import type { ClusterInfo, RootReport } from '../../discovery/index.ts'
+import { clusterSourceOptions, openClusterSource } from '../cluster-source.ts'
 import { defineCommand } from '../command.ts'
-import { dataDirectory } from '../data-directory.ts'
-import { dataDirectoryOption, outputOption } from '../shared-options.ts'
+import { outputOption } from '../shared-options.ts'
 
 /** cluster-info for a program. */
 export const clusterInfoAsJson = (
@@ -46,7 +46,7 @@ export const clusterInfoShowCommand = defineCommand({
   command: 'sallyport cluster-info show',
   summary:
     'Show what the cluster says of itself: id, addresses, roots with pins, who has signed it',
-  options: { ...dataDirectoryOption, ...outputOption },
+  options: { ...clusterSourceOptions, ...outputOption },
   examples: [
     { line: 'sallyport cluster-info show', does: 'what joining machines and clients are told' },
     {
@@ -54,10 +54,9 @@ export const clusterInfoShowCommand = defineCommand({
       does: 'the pins for a join line',
     },
   ],
-  run: async ({ options: { dataDir, output } }, io) => {
-    const { openClusterAccess } = await import('../cluster-access.ts')
+  run: async ({ options: { output, ...source } }, io) => {
     const { readClusterInfo, rootReports } = await import('../../discovery/index.ts')
-    const { view } = await openClusterAccess(dataDirectory(dataDir, io))
+    const view = await openClusterSource(source, io)
     const info = await readClusterInfo(view, io.drain)
     const roots = rootReports(info.location.rootsPem)
     io.stdout(
