@@ -1,5 +1,11 @@
 import type { IncomingMessage } from 'node:http'
-import type { Controller, ExtraSubresource, IssueToken, ResourceHandler } from '../api/index.ts'
+import type {
+  Controller,
+  ExtraResource,
+  ExtraSubresource,
+  IssueToken,
+  ResourceHandler,
+} from '../api/index.ts'
 import type { StructuredToken, TokenAuthenticator } from '../authn/index.ts'
 import type { Admission, Authorizer, Clock, ClusterView, Dialer, Logger } from '../core/index.ts'
 import type { MetricsRegistry } from '../core/metrics/index.ts'
@@ -54,6 +60,7 @@ export interface FeatureParts {
   readonly tokens?: readonly TokenAuthenticator[]
   readonly routes?: readonly PathRoute[]
   readonly subresources?: readonly FeatureSubresource[]
+  readonly resources?: readonly FeatureResource[]
   readonly admissions?: readonly Admission[]
   /** Makes the tokens that TokenRequest asks for, also within the server. */
   readonly issueToken?: IssueToken
@@ -69,6 +76,12 @@ export interface FeatureParts {
   readonly onListening?: () => Promise<void>
   /** Run while the server serves. */
   readonly controllers?: readonly Controller[]
+}
+
+/** A resource that a feature answers for, as API discovery shows it. */
+export interface FeatureResource {
+  readonly entry: ExtraResource
+  readonly handle: ResourceHandler
 }
 
 /** A subresource with its handler, as API discovery shows it. */

@@ -43,11 +43,19 @@ export interface ExtraSubresource extends ApiSubresource {
   readonly resource: string
 }
 
+/** A resource that is not in the table of kinds: a feature answers for it. */
+export interface ExtraResource extends Kind {
+  readonly singular: string
+  readonly shortNames?: readonly string[]
+  readonly verbs: readonly string[]
+}
+
 /** Everything that the documents describe. */
 export interface ApiParts {
   readonly kinds: readonly KindDefinition[]
   readonly reviews?: readonly ReviewKindEntry[]
   readonly extras?: readonly ExtraSubresource[]
+  readonly live?: readonly ExtraResource[]
 }
 
 const storedVerbs = [
@@ -126,16 +134,34 @@ const reviewResource = (review: ReviewKindEntry): ApiResource => ({
   subresources: [],
 })
 
+const liveResource = (live: ExtraResource): ApiResource => ({
+  resource: live.resource,
+  singular: live.singular,
+  namespaced: live.namespaced,
+  kind: gvkOf(live),
+  verbs: live.verbs,
+  shortNames: live.shortNames ?? [],
+  categories: [],
+  isStored: false,
+  subresources: [],
+})
+
 const rank = (group: string): string => {
   const known = groupOrder.indexOf(group)
   return known < 0 ? `~${group}` : String(known).padStart(2, '0')
 }
 
 /** Sorts everything that is served by group and version. */
-export function apiModel({ kinds, reviews = [], extras = [] }: ApiParts): ApiGroupVersion[] {
+export function apiModel({
+  kinds,
+  reviews = [],
+  extras = [],
+  live = [],
+}: ApiParts): ApiGroupVersion[] {
   const resources = [
     ...kinds.map((definition) => storedResource(definition, extras)),
     ...reviews.map(reviewResource),
+    ...live.map(liveResource),
   ].sort(byName(({ resource }) => resource))
   const found = new Map<string, ApiGroupVersion & { resources: ApiResource[] }>()
   for (const resource of resources) {

@@ -2,6 +2,7 @@ export { ApiDocuments, type DocumentAnswer, type DocumentRequest } from './api-d
 export type {
   ApiParts,
   ApiSubresource,
+  ExtraResource,
   ExtraSubresource,
   ReviewKindEntry,
 } from './api-model.ts'

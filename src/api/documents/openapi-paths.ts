@@ -1,4 +1,4 @@
-import type { GroupVersionKind } from '../schema/index.ts'
+import { type GroupVersionKind, schemaOf } from '../schema/index.ts'
 import type { ApiGroupVersion, ApiResource } from './api-model.ts'
 import {
   type OperationSchemas,
@@ -82,6 +82,8 @@ export function openapiPaths(
   const paths: Record<string, Record<string, unknown>> = {}
   const plans = groupVersion.resources.flatMap((resource) => plansOf(groupVersion, resource))
   for (const { path, verbs, kind, suffix } of plans) {
+    // What has no field table, such as the options of a proxy, is not described.
+    if (schemaOf(kind) === undefined) continue
     for (const verb of verbs) {
       const built = operation(verb, kind, { tag, suffix }, schemasOf(kind))
       if (built === undefined) continue

@@ -11,7 +11,7 @@ import type { ApiCall } from './api-call.ts'
 import type { ResponseForm } from './response-form.ts'
 
 /** How much of each object a table's rows carry; throws a 400 for what is no such amount. */
-export function includeObject(call: ApiCall): IncludeObject {
+export function includeObject(call: Pick<ApiCall, 'info'>): IncludeObject {
   const asked = call.info.query.get('includeObject') || 'Metadata'
   if (asked === 'None' || asked === 'Object' || asked === 'Metadata') return asked
   throw badRequest(

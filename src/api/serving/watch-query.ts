@@ -53,7 +53,7 @@ function problemsOf({ match, initial }: Beginning, continues: boolean): FieldPro
 }
 
 /** Reads the parameters of a watch; throws a 400 or 422. */
-export function watchQueryOf({ info }: ApiCall): WatchQuery {
+export function watchQueryOf({ info }: Pick<ApiCall, 'info'>): WatchQuery {
   const { query } = info
   const timeoutSeconds = integerParameter(query, 'timeoutSeconds')
   const bookmarks = booleanParameter(query, 'allowWatchBookmarks')

@@ -92,7 +92,10 @@ const carried: Readonly<Record<IncludeObject, (object: KubeObject) => TableRow['
   Object: (object) => object,
 }
 
-function rowOf(definition: KindDefinition, object: KubeObject, options: TableOptions): TableRow {
+/** How objects of a kind become rows. */
+export type RowShape = Pick<KindDefinition, 'columns' | 'rowConditions'>
+
+function rowOf(definition: RowShape, object: KubeObject, options: TableOptions): TableRow {
   const conditions = definition.rowConditions?.(object) ?? []
   return {
     cells: definition.columns.map((column) => column.cell(object, options.now)),
@@ -103,7 +106,7 @@ function rowOf(definition: KindDefinition, object: KubeObject, options: TableOpt
 
 /** Renders a list of objects, a single one or the object of a watch event. */
 export const renderTable = (
-  definition: KindDefinition,
+  definition: RowShape,
   objects: readonly KubeObject[],
   options: TableOptions,
 ): Table => ({

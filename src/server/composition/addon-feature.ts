@@ -1,4 +1,10 @@
-import { type ProxiedResource, type ProxyLimits, ServiceProxy } from '../../addon/proxy/index.ts'
+import {
+  liveSessions,
+  type ProxiedResource,
+  type ProxyLimits,
+  ServiceProxy,
+  sessionEntry,
+} from '../../addon/proxy/index.ts'
 import {
   AddonTokenCache,
   addonJwksPath,
@@ -6,6 +12,7 @@ import {
   DedicatedKeySigner,
   ServingKeySigner,
 } from '../../addon/token/index.ts'
+import { liveResourceHandler } from '../../api/index.ts'
 import { identityHeaderTest, impersonation } from '../../authn/index.ts'
 import { denial } from '../../authz/index.ts'
 import { isIdentityHeader } from '../../http/index.ts'
@@ -36,7 +43,13 @@ export const addonFeature: Feature = async (context) => {
   const running = proxy.run(signal)
   onClose('service proxy', () => running)
   const resources = ['services', 'pods', 'nodes'] as const
-  return { routes, subresources: resources.map((each) => subresource(proxy, each)) }
+  return {
+    routes,
+    subresources: resources.map((each) => subresource(proxy, each)),
+    resources: [
+      { entry: sessionEntry, handle: liveResourceHandler(liveSessions(proxy.sessions), clock) },
+    ],
+  }
 }
 
 const optionsKinds = {

@@ -1,15 +1,23 @@
-import type { ExtraSubresource, IssueToken, ResourceHandler } from '../../api/index.ts'
+import type {
+  ExtraResource,
+  ExtraSubresource,
+  IssueToken,
+  ResourceHandler,
+} from '../../api/index.ts'
 import type { Feature, FeatureContext, FeatureParts } from '../feature.ts'
 import type { UpgradeHandler } from '../pipeline-parts.ts'
 import { directDialer } from './direct-dialer.ts'
 
 /** What all features together add to the server. */
 export interface OpenFeatures
-  extends Required<Omit<FeatureParts, 'subresources' | 'issueToken' | 'onListening' | 'dialer'>> {
+  extends Required<
+    Omit<FeatureParts, 'subresources' | 'resources' | 'issueToken' | 'onListening' | 'dialer'>
+  > {
   /** By `group/version/resource/subresource`. */
   readonly extensions: ReadonlyMap<string, ResourceHandler>
   readonly upgrades: ReadonlyMap<string, UpgradeHandler>
   readonly extras: readonly ExtraSubresource[]
+  readonly live: readonly ExtraResource[]
   readonly issueToken?: IssueToken | undefined
   /** Tells all features that the port is open. */
   listening(): Promise<void>
@@ -29,6 +37,7 @@ export async function openFeatures(
     opened.push(parts)
   }
   const subresources = opened.flatMap((parts) => parts.subresources ?? [])
+  const resources = opened.flatMap((parts) => parts.resources ?? [])
   return {
     tokens: opened.flatMap((parts) => parts.tokens ?? []),
     routes: opened.flatMap((parts) => parts.routes ?? []),
@@ -41,13 +50,22 @@ export async function openFeatures(
     listening: async () => {
       for (const parts of opened) await parts.onListening?.()
     },
-    extensions: new Map(subresources.map(({ entry, handle }) => [pathOf(entry), handle])),
+    extensions: new Map([
+      ...subresources.map(({ entry, handle }) => [pathOf(entry), handle] as const),
+      ...resources.map(({ entry, handle }) => [pathOf({ ...entry, name: '' }), handle] as const),
+    ]),
     upgrades: new Map(
       subresources.flatMap(({ entry, upgrade }) => (upgrade ? [[pathOf(entry), upgrade]] : [])),
     ),
     extras: subresources.map(({ entry }) => entry),
+    live: resources.map(({ entry }) => entry),
   }
 }
 
-const pathOf = ({ group, version, resource, name }: ExtraSubresource): string =>
+const pathOf = ({
+  group,
+  version,
+  resource,
+  name,
+}: Pick<ExtraSubresource, 'group' | 'version' | 'resource' | 'name'>): string =>
   `${group}/${version}/${resource}/${name}`

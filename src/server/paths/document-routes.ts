@@ -1,5 +1,6 @@
 import {
   ApiDocuments,
+  type ExtraResource,
   type ExtraSubresource,
   kindDefinitions,
   reviewResources,
@@ -14,10 +15,13 @@ const header = (value: string | readonly string[] | undefined): string | undefin
 /** API discovery and OpenAPI. */
 export function documentRoutes(
   server: { readonly address: string; readonly version: string },
-  extras: readonly ExtraSubresource[],
+  beside: {
+    readonly extras: readonly ExtraSubresource[]
+    readonly live: readonly ExtraResource[]
+  },
 ): PathRoute[] {
   const documents = new ApiDocuments(
-    { kinds: kindDefinitions, reviews: reviewResources, extras },
+    { kinds: kindDefinitions, reviews: reviewResources, ...beside },
     server,
   )
   const handle: RouteHandler = ({ request, info }, response) => {

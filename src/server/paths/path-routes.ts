@@ -1,4 +1,9 @@
-import { type ExtraSubresource, kindDefinitions, reviewResources } from '../../api/index.ts'
+import {
+  type ExtraResource,
+  type ExtraSubresource,
+  kindDefinitions,
+  reviewResources,
+} from '../../api/index.ts'
 import type { Kind, Logger, RequestInfo } from '../../core/index.ts'
 import type { MetricsRegistry } from '../../core/metrics/index.ts'
 import type { RouteHandler } from '../pipeline-parts.ts'
@@ -18,6 +23,8 @@ export interface PathParts {
   readonly routes?: readonly PathRoute[]
   /** Subresources beside those of the table of kinds. */
   readonly extras?: readonly ExtraSubresource[]
+  /** Resources beside those of the table of kinds. */
+  readonly live?: readonly ExtraResource[]
 }
 
 const resourcePath = ({ group, version, resource }: Kind, subresource = ''): string =>
@@ -48,7 +55,7 @@ function startupCheck(readiness: PathParts['readiness']): HealthCheck {
 
 /** Everything that is no resource: discovery, health, metrics, version. */
 export function createPaths(parts: PathParts): RouteHandler {
-  const { version, registry, readiness, log, routes = [], extras = [] } = parts
+  const { version, registry, readiness, log, routes = [], extras = [], live = [] } = parts
   const server = {
     version: version.gitVersion,
     // Known only once the port is open, and asked for only then.
@@ -57,7 +64,7 @@ export function createPaths(parts: PathParts): RouteHandler {
     },
   }
   return createPathRoutes([
-    ...documentRoutes(server, extras),
+    ...documentRoutes(server, { extras, live }),
     ...healthRoutes({
       livez: [ping],
       readyz: [ping, startupCheck(readiness), shutdownCheck(readiness.draining)],

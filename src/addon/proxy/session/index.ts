@@ -1,3 +1,3 @@
-export { type CutReason, type Session, type SessionFacts } from './session.ts'
-export { SessionBook, type SessionListener } from './session-book.ts'
-export { sessionKind } from './session-kind.ts'
+export { liveSessions, sessionEntry } from './live-sessions.ts'
+export type { CutReason, Session } from './session.ts'
+export { SessionBook } from './session-book.ts'

@@ -1,27 +1,40 @@
 import type { Clock, KubeObject } from '../../../core/index.ts'
 import { Session, type SessionFacts } from './session.ts'
 
-/** Told of every session that begins or ends. */
-export type SessionListener = (type: 'ADDED' | 'DELETED', object: KubeObject) => void
+/** A session that began or ended, with the revision of that moment. */
+export interface SessionEvent {
+  readonly type: 'ADDED' | 'DELETED'
+  readonly object: KubeObject
+  readonly revision: number
+}
+
+/** How many events are kept for those who come back. */
+const maxHistory = 1_024
+
+/** Requests that are over sooner are not shown: they would come and go faster than anybody reads. */
+const shownAfterMs = 1_000
 
 /** All sessions that are under way. */
 export class SessionBook {
   readonly #clock: Clock
   readonly #open = new Map<string, Session>()
-  readonly #listeners = new Set<SessionListener>()
+  /** Those that are shown. */
+  readonly #shown = new Set<Session>()
+  readonly #listeners = new Set<(event: SessionEvent) => void>()
+  readonly #history: SessionEvent[] = []
+  /** Greater than that of a server that was here before, so that nobody resumes a watch of its sessions. */
   #revision: number
 
   constructor(clock: Clock) {
     this.#clock = clock
-    // Greater than that of a server that was here before, so that nobody resumes a watch of its sessions.
     this.#revision = Math.floor(clock.now())
   }
 
-  /** The moment that a list shows. */
-  get revision(): string {
-    return String(this.#revision)
+  get revision(): number {
+    return this.#revision
   }
 
+  /** All that are open, shown or not. */
   get size(): number {
     return this.#open.size
   }
@@ -29,12 +42,13 @@ export class SessionBook {
   open(facts: SessionFacts): Session {
     const session = new Session(facts, this.#clock)
     this.#open.set(session.name, session)
-    this.#tell('ADDED', session)
+    if (facts.kind === 'Tunnel') this.#show(session)
     return session
   }
 
   close(session: Session): void {
-    if (this.#open.delete(session.name)) this.#tell('DELETED', session)
+    this.#open.delete(session.name)
+    if (this.#shown.delete(session)) this.#tell('DELETED', session)
   }
 
   get(namespace: string, name: string): Session | undefined {
@@ -42,14 +56,16 @@ export class SessionBook {
     return session?.facts.namespace === namespace ? session : undefined
   }
 
-  /** Of one namespace, or of all if it is empty. */
+  /** Those that are shown, of one namespace or of all if it is empty. */
   list(namespace: string): Session[] {
-    return [...this.#open.values()].filter(
-      ({ facts }) => namespace === '' || facts.namespace === namespace,
-    )
+    return [...this.#shown].filter(({ facts }) => namespace === '' || facts.namespace === namespace)
   }
 
-  onChange(listener: SessionListener): () => void {
+  /** Tells of all changes after a revision; `undefined` when that is too long ago. */
+  follow(after: number, listener: (event: SessionEvent) => void): (() => void) | undefined {
+    const missed = this.#history.filter(({ revision }) => revision > after)
+    if (missed.length !== this.#revision - after) return undefined
+    for (const event of missed) listener(event)
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }
@@ -61,6 +77,7 @@ export class SessionBook {
       const overdue = session.overdue(now)
       if (overdue) session.cut(overdue)
       else if (now - session.checkedAt >= recheckMs) await this.#recheck(session, now, signal)
+      if (session.ageAt(now) >= shownAfterMs && this.#open.has(session.name)) this.#show(session)
     }
   }
 
@@ -71,10 +88,21 @@ export class SessionBook {
     if (!isAllowed && !signal.aborted) session.cut('not-authorized')
   }
 
+  #show(session: Session): void {
+    if (this.#shown.has(session)) return
+    this.#shown.add(session)
+    this.#tell('ADDED', session)
+  }
+
   #tell(type: 'ADDED' | 'DELETED', session: Session): void {
     this.#revision++
-    if (this.#listeners.size === 0) return
-    const object = session.toObject(this.revision)
-    for (const listener of this.#listeners) listener(type, object)
+    const event = {
+      type,
+      object: session.toObject(String(this.#revision)),
+      revision: this.#revision,
+    }
+    this.#history.push(event)
+    if (this.#history.length > maxHistory) this.#history.shift()
+    for (const listener of this.#listeners) listener(event)
   }
 }

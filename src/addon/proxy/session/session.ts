@@ -78,9 +78,14 @@ export class Session {
     this.#cut.abort(new Error(`the session was ended: ${reason}`))
   }
 
+  /** Milliseconds since it began. */
+  ageAt(now: number): number {
+    return now - this.#began
+  }
+
   /** Why its time is over, if it is. */
   overdue(now: number): CutReason | undefined {
-    if (now - this.#began >= this.facts.maxAgeMs) return 'max-age'
+    if (this.ageAt(now) >= this.facts.maxAgeMs) return 'max-age'
     return now - this.#lastByteAt >= this.facts.idleMs ? 'idle' : undefined
   }
 

@@ -1,0 +1,69 @@
+import {
+  ageColumn,
+  type Column,
+  column,
+  type ExtraResource,
+  type LiveResource,
+  nameColumn,
+  wideColumn,
+} from '../../../api/index.ts'
+import type { KubeObject } from '../../../core/index.ts'
+import type { SessionBook } from './session-book.ts'
+import { sessionKind } from './session-kind.ts'
+
+/** How API discovery shows sessions. */
+export const sessionEntry: ExtraResource = {
+  ...sessionKind,
+  singular: 'session',
+  verbs: ['delete', 'get', 'list', 'watch'],
+}
+
+const at = (object: KubeObject, part: 'spec' | 'status', field: string): string | number => {
+  const fields: unknown = object[part]
+  const value: unknown =
+    typeof fields === 'object' && fields !== null ? Reflect.get(fields, field) : undefined
+  return typeof value === 'number' || typeof value === 'string' ? value : ''
+}
+
+const columns: readonly Column[] = [
+  nameColumn,
+  column('User', 'Who is behind it.', (object) => at(object, 'spec', 'user')),
+  column('Target', 'What it leads to.', (object) => at(object, 'spec', 'target')),
+  column('Type', 'A request, or a tunnel that has left HTTP.', (object) =>
+    at(object, 'spec', 'type'),
+  ),
+  column('Sent', 'Bytes to the client.', (object) => at(object, 'status', 'bytesToClient')),
+  column('Received', 'Bytes from the client.', (object) => at(object, 'status', 'bytesToBackend')),
+  ageColumn,
+  wideColumn('Identity', 'By what the add-on learns its user.', (object) =>
+    at(object, 'spec', 'identity'),
+  ),
+  wideColumn('Endpoint', 'Where it ends.', (object) => at(object, 'spec', 'endpoint')),
+  wideColumn('Ends Before', 'When it is cut at the latest.', (object) =>
+    at(object, 'status', 'endsBefore'),
+  ),
+]
+
+/** The sessions of a proxy as objects of the API; deleting one cuts it. */
+export function liveSessions(book: SessionBook): LiveResource {
+  const objectOf = (session: ReturnType<SessionBook['list']>[number]): KubeObject =>
+    session.toObject(String(book.revision))
+  return {
+    kind: sessionKind,
+    columns,
+    get revision() {
+      return book.revision
+    },
+    list: (namespace) => book.list(namespace).map(objectOf),
+    get: (namespace, name) => {
+      const session = book.get(namespace, name)
+      return session && objectOf(session)
+    },
+    end: (namespace, name) => {
+      const session = book.get(namespace, name)
+      session?.cut('deleted')
+      return session !== undefined
+    },
+    follow: (after, listener) => book.follow(after, listener),
+  }
+}
