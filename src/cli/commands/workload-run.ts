@@ -42,12 +42,12 @@ export const workloadRunCommand = defineCommand({
   ],
   run: async ({ options: values, args }, io) => {
     const { runWorkload } = await import('../../workload/index.ts')
-    const { context, ...host } = await openHost(values, io)
+    const { context, transport, ...host } = await openHost(values, io)
     const workload = readWorkload(values, args, context.namespace)
-    const end = await runWorkload(workload, {
-      ...host,
-      onRegistered: (plan) => tell(plan, values, io),
-    })
+    const onRegistered = (plan: WorkloadPlan) => tell(plan, values, io)
+    const end = await runWorkload(workload, { ...host, onRegistered }).finally(() =>
+      transport.destroy?.(),
+    )
     if (!end.isEvicted) return end.exitCode
     throw new CommandFailed('POD_DELETED', 'the Pod was deleted, so the process was ended', {
       hint: 'whoever may delete Pods can do that; so does the server when nothing was heard of this machine for the time of its lease',
@@ -69,6 +69,7 @@ async function openHost(values: WorkloadValues, io: Io) {
   const transport = await transportFromKubeconfig(context, { plugins, proxyEnv: io.env })
   return {
     context,
+    transport,
     client: createKubeClient({ transport, userAgent: 'sallyport-workload' }),
     server: new URL(context.cluster.server),
     env: io.env,
@@ -88,7 +89,7 @@ async function openHost(values: WorkloadValues, io: Io) {
     }),
     drain: io.drain,
     kill: io.kill,
-  } satisfies Omit<WorkloadHost, 'onRegistered'> & { readonly context: unknown }
+  } satisfies Omit<WorkloadHost, 'onRegistered'> & Record<'context' | 'transport', unknown>
 }
 
 function isAlive(pid: number): boolean {
