@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -120,6 +121,26 @@ describe('a request signed with a token', () => {
       expect((await signedBy(boss).get(path, headers)).status).toBe(403)
     },
   )
+
+  test.each([
+    ['alg none', { typ: 'JWT', alg: 'none' }],
+    ['alg HS384', { typ: 'JWT', alg: 'HS384' }],
+    ['alg RS256', { typ: 'JWT', alg: 'RS256' }],
+    ['alg in small letters', { typ: 'JWT', alg: 'hs256' }],
+    ['no alg', { typ: 'JWT' }],
+    ['no typ', { alg: 'HS256' }],
+    ['another typ', { typ: 'at+jwt', alg: 'HS256' }],
+    ['another kid', { typ: 'JWT', alg: 'HS256', kid: 'zzzzzz' }],
+    ['no kid', { typ: 'JWT', alg: 'HS256', kid: undefined }],
+    ['a critical extension', { typ: 'JWT', alg: 'HS256', crit: ['b64'], b64: true }],
+  ])('[DISC-R31, DISC-T2] with %s is 401', async (_name, fields) => {
+    const header = JSON.stringify({ kid: token.id, ...fields })
+    const [, payload = ''] = mintDiscoveryJwt(token, Date.now()).split('.')
+    const input = `${Buffer.from(header).toString('base64url')}.${payload}`
+    const mac = createHmac('sha256', token.secret.reveal()).update(input).digest('base64url')
+    const answer = await server.as({ token: `${input}.${mac}` }).get(infoPath)
+    expect([answer.status, isSigned(answer)]).toEqual([401, false])
+  })
 
   test('[DISC-R42] is answered without a signature where there is no body to sign', async () => {
     const answer = await signedBy(token).request(infoPath, { method: 'HEAD' })
