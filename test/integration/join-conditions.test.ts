@@ -1,0 +1,221 @@
+import { once } from 'node:events'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { createServer as createHttpsServer } from 'node:https'
+import { type AddressInfo, createServer } from 'node:net'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { generateBootstrapToken, tokenText } from '../../src/discovery/index.ts'
+import { labAuthority, labMaterial } from '../../src/http/tls-lab.suite.ts'
+import { type InProcessServer, startInProcess } from '../support/in-process-server.ts'
+import { runSallyport } from '../support/sallyport-process.ts'
+import { createToken, scratch, startJoin } from './join-lab.suite.ts'
+
+let directory: Awaited<ReturnType<typeof scratch>>
+const servers: InProcessServer[] = []
+beforeEach(async () => {
+  directory = await scratch()
+})
+afterEach(async () => {
+  for (const server of servers.splice(0)) await server.close()
+  await directory.remove()
+})
+
+async function start(...flags: string[]): Promise<InProcessServer> {
+  const server = await startInProcess({ flags })
+  servers.push(server)
+  return server
+}
+
+const file = (name: string): string => join(directory.path, name)
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+test('with anonymous access off, address and token are enough [DISC-S7]', async () => {
+  const server = await start('--anonymous-auth=false')
+  const path = '/api/v1/namespaces/kube-public/configmaps/cluster-info'
+  expect((await server.as({}).get(path)).status).toBe(401)
+  const token = await createToken(server)
+  const args = [`127.0.0.1:${server.port}`, '--token', token, '--node-name', 'n1']
+  const { code } = await startJoin([...args, '--out', file('n1'), '--approval-timeout', '20s'])
+    .ended
+  expect(code).toBe(0)
+})
+
+test('the client may start first: it says what it waits for, and converges [DISC-R2, DISC-R20, DISC-T7]', async () => {
+  const port = await freePort()
+  const token = tokenText(generateBootstrapToken()).reveal()
+  const run = startJoin([
+    `127.0.0.1:${port}`,
+    '--token',
+    token,
+    '--node-name',
+    'n1',
+    '--out',
+    file('n1'),
+    '--timeout',
+    '60s',
+    '--approval-timeout',
+    '20s',
+  ])
+  await run.says(`not yet: nothing listens at 127.0.0.1:${port}`)
+  await writeFile(file('token'), token, { mode: 0o600 })
+  await start('--secure-port', String(port), '--bootstrap-token-file', file('token'))
+  const { code, stdout } = await run.ended
+  expect([code, stdout]).toEqual([0, expect.stringContaining('is system:node:n1')])
+})
+
+test('a join can end with a running tunnel agent that has the certificate [TUN-I3]', async () => {
+  const server = await start(
+    '--tunnel',
+    '--tunnel-agent-bind-address',
+    '127.0.0.1',
+    '--tunnel-agent-port',
+    '0',
+  )
+  const token = await createToken(server)
+  const run = startJoin([
+    `127.0.0.1:${server.port}`,
+    '--token',
+    token,
+    '--node-name',
+    'n1',
+    '--out',
+    file('n1.kubeconfig'),
+    '--approval-timeout',
+    '20s',
+    '--tunnel-agent',
+    '--tunnel-server',
+    server.serving.places['tunnel'] ?? '',
+    '--health-server-port',
+    '0',
+    '--admin-server-port',
+    '0',
+  ])
+  expect(await server.logged('agent connected')).toContain('"agents":1')
+  run.stop()
+  const { code } = await run.ended
+  expect(code).toBe(0)
+  expect((await readdir(file('n1.pki'))).toSorted()).toEqual(['ca.crt', 'client.crt', 'client.key'])
+})
+
+describe('standard input', () => {
+  test('has the token, or the document [DISC-R13, DISC-R16, DISC-C3]', async () => {
+    const server = await start()
+    const token = await createToken(server)
+    const address = `127.0.0.1:${server.port}`
+    const only = ['--discovery-only', '--out', '-', '--timeout', '20s']
+    const piped = await runSallyport(['join', address, '--token', '-', ...only], {
+      input: `${token}\n`,
+    })
+    expect([piped.code, piped.stdout]).toEqual([0, expect.stringContaining(`https://${address}`)])
+    const admin = await server.admin()
+    const { object } = await admin.get('/api/v1/namespaces/kube-public/configmaps/cluster-info')
+    const { kubeconfig } = (object as unknown as { data: { kubeconfig: string } }).data
+    const byDocument = await runSallyport(['join', '--cluster-info-file', '-', ...only], {
+      input: kubeconfig,
+    })
+    expect([byDocument.code, byDocument.stdout]).toEqual([0, piped.stdout])
+    const empty = await runSallyport(['join', '--cluster-info-file', '-', ...only], { input: '' })
+    expect([empty.code, empty.stderr]).toEqual([
+      1,
+      expect.stringContaining('there is nothing in standard input'),
+    ])
+  })
+})
+
+test('the token is not shown to a server that the document does not vouch for [DISC-R14]', async () => {
+  const { certPem, keyPem } = await labMaterial(await labAuthority())
+  const received: Buffer[] = []
+  const stranger = createHttpsServer({ cert: certPem, key: keyPem.reveal() }, (_, response) =>
+    response.end(),
+  )
+  stranger.on('secureConnection', (socket) => socket.on('data', (bytes) => received.push(bytes)))
+  stranger.listen(0, '127.0.0.1')
+  await once(stranger, 'listening')
+  const { port } = stranger.address() as AddressInfo
+  const other = Buffer.from((await labAuthority('other')).bundlePem).toString('base64')
+  await writeFile(
+    file('cluster.yaml'),
+    `apiVersion: v1\nkind: Config\nclusters: [{name: "", cluster: {server: "https://127.0.0.1:${port}", certificate-authority-data: ${other}}}]\n`,
+  )
+  const { code, stderr } = await startJoin([
+    '--cluster-info-file',
+    file('cluster.yaml'),
+    '--token',
+    'abcdef.q7w8e9r0t1y2u3i4',
+    '--node-name',
+    'n1',
+    '--out',
+    file('n1'),
+    '--timeout',
+    '0',
+  ]).ended
+  expect([code, stderr]).toEqual([1, expect.stringContaining('not signed by a CA')])
+  expect(Buffer.concat(received).toString('latin1')).not.toContain('q7w8e9r0t1y2u3i4')
+  stranger.close()
+})
+
+test('a failure on the way leaves no file [DISC-C10]', async () => {
+  const server = await start()
+  const token = await createToken(server, { extraGroups: [] })
+  const args = [`127.0.0.1:${server.port}`, '--token', token, '--node-name', 'n1']
+  const { code, stdout } = await startJoin([
+    ...args,
+    '--out',
+    file('n1'),
+    '--cert-dir',
+    file('pki'),
+    '--output',
+    'json',
+  ]).ended
+  expect([code, JSON.parse(stdout)]).toMatchObject([1, { error: { code: 'REQUEST_FORBIDDEN' } }])
+  expect(await readdir(directory.path)).toEqual(['.n1.pending-key'])
+})
+
+test('the secret is in no log, no error and no argument list [DISC-T9]', async () => {
+  const server = await start('--log-level', 'debug')
+  const token = await createToken(server)
+  const [id = '', secret = ''] = token.split('.')
+  await writeFile(file('token'), token, { mode: 0o600 })
+  const wrong = `${id}.${secret.slice(0, -1)}${secret.endsWith('a') ? 'b' : 'a'}`
+  const address = `127.0.0.1:${server.port}`
+  const name = ['--node-name', 'n1', '--timeout', '0', '--approval-timeout', '20s']
+  const env = { SALLYPORT_DEBUG: '1', NODE_DEBUG: 'https,http,tls' }
+  const runs = [
+    await runSallyport(['join', address, '--token-file', file('token'), ...name], {
+      env,
+      cwd: directory.path,
+    }),
+    await runSallyport(['join', address, '--token', '-', ...name, '--out', 'x'], {
+      env,
+      input: wrong,
+      cwd: directory.path,
+    }),
+    await runSallyport(['join', `${token}@${address}`, '--token', '-', ...name], {
+      env,
+      input: token,
+    }),
+    await runSallyport(['join', address, '--token', '-', ...name], {
+      env,
+      input: token.toUpperCase(),
+    }),
+  ]
+  expect(runs.map(({ code }) => code)).toEqual([0, 1, 2, 2])
+  const said = [...runs.map(({ stdout, stderr }) => stdout + stderr), server.log].join('\n')
+  const audit = await readFile(join(server.dataDirectory, 'audit.log'), 'utf8').catch(() => '')
+  for (const form of [
+    secret,
+    secret.toUpperCase(),
+    Buffer.from(secret).toString('base64').slice(0, -4),
+    Buffer.from(secret).toString('hex'),
+  ])
+    expect(`${said}${audit}`).not.toContain(form)
+  expect(said).toContain(id)
+}, 60_000)
