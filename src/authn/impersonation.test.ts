@@ -28,6 +28,7 @@ function authorizerWithout(...refused: string[]) {
   const asked: string[] = []
   const authorizer: Authorizer = {
     authorize: (attributes) => {
+      if (isConstrained(attributes)) return { allowed: false, reason: '' }
       asked.push(shown(attributes))
       return { allowed: !refused.includes(shown(attributes)), reason: '' }
     },
@@ -38,8 +39,23 @@ function authorizerWithout(...refused: string[]) {
 
 type Headers = readonly (readonly [string, string])[]
 
+const listing = {
+  verb: 'list',
+  resource: {
+    group: '',
+    version: 'v1',
+    resource: 'configmaps',
+    subresource: '',
+    namespace: 'shop',
+    name: '',
+  },
+}
+
+/** The rights that an authorizer gives only when it gives them for one action. */
+const isConstrained = ({ verb }: Attributes): boolean => verb.startsWith('impersonate-on:')
+
 const actAs = async (headers: Headers, authorizer = authorizerWithout().authorizer, as = admin) =>
-  impersonation({ authorizer, denial })(requestWith(headers), as, signal)
+  impersonation({ authorizer, denial })(requestWith(headers), as, listing, signal)
 
 describe('impersonation', () => {
   test('is not asked for: the very same identity acts', async () => {
@@ -217,5 +233,57 @@ describe('impersonation', () => {
     const open = { ...admin, scope: { name: 'all', permits: () => true } }
     const acting = await actAs([['Impersonate-User', 'jane']], authorizerWithout().authorizer, open)
     expect(acting.scope).toBe(open.scope)
+  })
+})
+
+describe('impersonation for one action', () => {
+  /** Allows these and nothing else. */
+  const only = (...given: string[]): Authorizer => ({
+    authorize: (attributes) => ({ allowed: given.includes(shown(attributes)), reason: '' }),
+    rulesFor: () => ({ resourceRules: [], nonResourceRules: [], incomplete: false }),
+  })
+  const jane: Headers = [
+    ['Impersonate-User', 'jane'],
+    ['Impersonate-Group', 'dev'],
+  ]
+  const identity = [
+    'impersonate:user-info users.authentication.k8s.io jane',
+    'impersonate:user-info groups.authentication.k8s.io dev',
+  ]
+  const action = 'impersonate-on:user-info:list configmaps. shop'
+
+  test('takes a right on the identity and one on what is done [ADDON-R24]', async () => {
+    const acting = await actAs(jane, only(...identity, action))
+    expect(acting.user).toEqual({ username: 'jane', groups: ['dev', 'system:authenticated'] })
+    expect(acting.impersonator?.username).toBe('admin')
+  })
+
+  test.each([
+    ['the action', identity],
+    ['the user', [...identity.slice(1), action]],
+    ['the group', [...identity.slice(0, 1), action]],
+    ['another action', [...identity, 'impersonate-on:user-info:get configmaps. shop']],
+    ['another namespace', [...identity, 'impersonate-on:user-info:list configmaps. kube-system']],
+  ])('is refused without the right on %s [ADDON-R24]', async (_what, given) => {
+    await expect(actAs(jane, only(...given))).rejects.toMatchObject({ reason: 'Forbidden' })
+  })
+
+  test('of a service account has a mode of its own [ADDON-R24]', async () => {
+    const given = only(
+      'impersonate:serviceaccount serviceaccounts.authentication.k8s.io ci builder',
+      'impersonate-on:serviceaccount:list configmaps. shop',
+    )
+    const builder: Headers = [['Impersonate-User', 'system:serviceaccount:ci:builder']]
+    expect((await actAs(builder, given)).user.username).toBe('system:serviceaccount:ci:builder')
+    await expect(actAs([...builder, ['Impersonate-Group', 'x']], given)).rejects.toMatchObject({
+      reason: 'Forbidden',
+    })
+  })
+
+  test('is not offered for nodes [ADDON-R24]', async () => {
+    const given = only('impersonate:user-info users.authentication.k8s.io system:node:a', action)
+    await expect(actAs([['Impersonate-User', 'system:node:a']], given)).rejects.toMatchObject({
+      reason: 'Forbidden',
+    })
   })
 })

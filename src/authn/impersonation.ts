@@ -9,8 +9,10 @@ import {
   type UserInfo,
   wellKnown,
 } from '../core/index.ts'
+import { constrainedRights, type ImpersonatedAction } from './constrained-impersonation.ts'
 import { type WantedIdentity, wantedIdentity } from './impersonation-headers.ts'
 import { scopeDecision } from './scope.ts'
+import { serviceAccountOf } from './service-account-name.ts'
 
 /** Who decides on impersonation, and how a refusal is worded. */
 export interface ImpersonationOptions {
@@ -22,33 +24,68 @@ export interface ImpersonationOptions {
 export type Impersonate = (
   request: AuthenticationRequest,
   authentication: Authentication,
+  action: ImpersonatedAction,
   signal: AbortSignal,
 ) => Authentication | Promise<Authentication>
 
 /**
- * Acts on the `Impersonate-*` headers. Each name, group, uid and extra must be allowed by itself
- * with the verb `impersonate`. Scope, credential and end of the real credential stay in force.
+ * Acts on the `Impersonate-*` headers. Each name, group, uid and extra must be allowed by itself: for this one action,
+ * or with the verb `impersonate` for all. Scope, credential and end of the real credential stay in force.
  */
 export function impersonation(options: ImpersonationOptions): Impersonate {
-  return (request, authentication, signal) => {
+  return (request, authentication, action, signal) => {
     const wanted = wantedIdentity(request)
-    return wanted ? actAs(wanted, authentication, options, signal) : authentication
+    if (!wanted) return authentication
+    return new Attempt(options, authentication, signal).actAs(wanted, action)
   }
 }
 
-async function actAs(
-  wanted: WantedIdentity,
-  authentication: Authentication,
-  { authorizer, denial }: ImpersonationOptions,
-  signal: AbortSignal,
-): Promise<Authentication> {
-  for (const resource of resourcesOf(wanted)) {
-    const attributes = { user: authentication.user, verb: 'impersonate', resource }
-    const decision =
-      scopeDecision(authentication, attributes) ?? (await authorizer.authorize(attributes, signal))
-    if (!decision.allowed) throw denial(attributes, decision)
+class Attempt {
+  readonly #options: ImpersonationOptions
+  readonly #authentication: Authentication
+  readonly #signal: AbortSignal
+
+  constructor(options: ImpersonationOptions, authentication: Authentication, signal: AbortSignal) {
+    this.#options = options
+    this.#authentication = authentication
+    this.#signal = signal
   }
-  return { ...authentication, user: identityOf(wanted), impersonator: authentication.user }
+
+  async actAs(wanted: WantedIdentity, action: ImpersonatedAction): Promise<Authentication> {
+    if (!(await this.#mayForThis(wanted, action))) await this.#requireForAll(wanted)
+    const { user } = this.#authentication
+    return { ...this.#authentication, user: identityOf(wanted), impersonator: user }
+  }
+
+  async #mayForThis(wanted: WantedIdentity, action: ImpersonatedAction): Promise<boolean> {
+    const rights = constrainedRights(wanted, action)
+    if (!rights) return false
+    const { actionVerb, identityVerb, items } = rights
+    const questions = [
+      { ...action, verb: actionVerb },
+      ...items.map((resource) => ({ verb: identityVerb, resource })),
+    ]
+    for (const question of questions) {
+      const { allowed } = await this.#decide({ user: this.#authentication.user, ...question })
+      if (!allowed) return false
+    }
+    return true
+  }
+
+  async #requireForAll(wanted: WantedIdentity): Promise<void> {
+    for (const resource of resourcesOf(wanted)) {
+      const attributes = { user: this.#authentication.user, verb: 'impersonate', resource }
+      const decision = await this.#decide(attributes)
+      if (!decision.allowed) throw this.#options.denial(attributes, decision)
+    }
+  }
+
+  async #decide(attributes: Attributes): Promise<Decision> {
+    return (
+      scopeDecision(this.#authentication, attributes) ??
+      this.#options.authorizer.authorize(attributes, this.#signal)
+    )
+  }
 }
 
 const authenticationGroup = { group: 'authentication.k8s.io', version: 'v1', namespace: '' }
@@ -92,15 +129,4 @@ function withBaseGroup(username: string, groups: readonly string[]): readonly st
   }
   if (groups.includes(authenticated) || groups.includes(unauthenticated)) return groups
   return [...groups, authenticated]
-}
-
-const part = '[a-z0-9](?:[-a-z0-9]*[a-z0-9])?'
-const accountName = new RegExp(`^(${part}):(${part}(?:\\.${part})*)$`)
-
-function serviceAccountOf(username: string) {
-  if (!username.startsWith(wellKnown.serviceAccountUserPrefix)) return undefined
-  const parts = accountName.exec(username.slice(wellKnown.serviceAccountUserPrefix.length))
-  const [, namespace = '', name = ''] = parts ?? []
-  if (name === '' || namespace.length > 63 || name.length > 253) return undefined
-  return { namespace, name }
 }

@@ -34,8 +34,9 @@ export async function isStillAllowed(
   signal: AbortSignal,
 ): Promise<boolean> {
   const { impersonator, ...acting } = asked.authentication
+  const action = { verb: asked.info.verb, resource: asked.info }
   if (impersonator)
-    await rights.impersonate(asked.request, { ...acting, user: impersonator }, signal)
+    await rights.impersonate(asked.request, { ...acting, user: impersonator }, action, signal)
   for (const verb of verbs) {
     const { allowed } = await decide(asked, verb, rights, signal)
     if (!allowed) return false

@@ -5,7 +5,11 @@ import type { PipelineParts } from '../pipeline-parts.ts'
 
 /** Lets those who may act as somebody else; both identities stay known. */
 export function impersonate(exchange: Exchange, parts: PipelineParts): void | Promise<void> {
-  const acting = parts.impersonate(exchange.request, exchange.authentication, exchange.signal)
+  const { request, authentication, info, signal } = exchange
+  const action = info.isResourceRequest
+    ? { verb: info.verb, resource: info }
+    : { verb: info.verb, path: info.path }
+  const acting = parts.impersonate(request, authentication, action, signal)
   if (isPending(acting)) return acting.then((result) => actAs(exchange, result))
   actAs(exchange, acting)
   return undefined

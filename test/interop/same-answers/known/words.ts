@@ -105,7 +105,7 @@ export const words: readonly KnownDifference[] = [
     what: 'Rights to impersonate that are missing',
     theirs: 'asks for the verbs of constrained impersonation, and its message names those',
     ours: 'asks for the verb `impersonate` on users, groups and service accounts',
-    why: 'constrained impersonation is not offered',
+    why: 'whoever has neither kind of right is told of the one that most clusters use',
     matches: ({ case: name, at }) =>
       name === 'acting without the right to' && /^body\.(message|details)/.test(at),
   },
