@@ -1,32 +1,15 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parseKubeconfig } from '../../../src/kubeconfig/index.ts'
 import { startTestIssuer, type TestIssuer } from '../../../src/testing/index.ts'
 import { eventually } from '../../support/eventually.ts'
-import { findPeer, findProgram, pathOrReason } from '../../support/peers.ts'
-import { type SallyportProcess, startSallyport } from '../../support/sallyport-process.ts'
+import { hasKubeApiserver, startKubeApiserver } from '../../support/kube-apiserver-process.ts'
+import { startSallyport } from '../../support/sallyport-process.ts'
 import { LiveServer } from '../same-answers/live-server.ts'
 
-const program = fileURLToPath(new URL('../../../interop/peers/run-kube-apiserver', import.meta.url))
-const here = [findPeer('kube-apiserver-1.36'), findPeer('etcd-3.6'), findProgram('openssl')].every(
-  (peer) => pathOrReason(peer) !== undefined,
-)
 const audience = 'https://kubernetes.default.svc.cluster.local'
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
-  server.close()
-  return port
-}
 
 async function connectTo(path: string, admin: string): Promise<LiveServer> {
   const { clusters } = await parseKubeconfig(await readFile(path, 'utf8'), path)
@@ -36,59 +19,37 @@ async function connectTo(path: string, admin: string): Promise<LiveServer> {
 }
 
 /** A kube-apiserver and ours, both told to believe the same provider. */
-class BothServers {
-  readonly #directory: string
-  readonly #child: ChildProcess
-  readonly #own: SallyportProcess
+interface BothServers {
   readonly ours: LiveServer
   readonly theirs: LiveServer
+  stop(): Promise<void>
+}
 
-  private constructor(parts: {
-    directory: string
-    child: ChildProcess
-    own: SallyportProcess
-    ours: LiveServer
-    theirs: LiveServer
-  }) {
-    this.#directory = parts.directory
-    this.#child = parts.child
-    this.#own = parts.own
-    this.ours = parts.ours
-    this.theirs = parts.theirs
-  }
-
-  static async start(issuer: TestIssuer, flags: readonly string[]): Promise<BothServers> {
-    const directory = await mkdtemp(join(tmpdir(), 'oidc-users-'))
-    const ca = join(directory, 'provider.crt')
-    await writeFile(ca, issuer.caPem ?? '')
-    const oidc = [
-      `--oidc-issuer-url=${issuer.issuer}`,
-      '--oidc-client-id=cluster',
-      `--oidc-ca-file=${ca}`,
-      ...flags,
-    ]
-    const places = ['--port', String(await freePort()), '--etcd-port', String(await freePort())]
-    const child = spawn(program, ['--dir', directory, ...places, '--', ...oidc], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    })
-    await once(createInterface({ input: child.stdout }), 'line')
-    const tokens = join(directory, 'tokens.csv')
-    const names = ['--token-auth-file', tokens, `--service-account-issuer=${audience}`]
-    const own = await startSallyport({ args: [...names, ...oidc] })
-    const [admin = ''] = (await readFile(tokens, 'utf8')).split(',')
-    const ours = await connectTo(own.kubeconfig, admin)
-    const theirs = await connectTo(join(directory, 'admin.kubeconfig'), admin)
-    return new BothServers({ directory, child, own, ours, theirs })
-  }
-
-  async stop(): Promise<void> {
-    this.ours.close()
-    this.theirs.close()
-    await this.#own.stop()
-    const exited = once(this.#child, 'exit')
-    this.#child.kill('SIGTERM')
-    await exited
-    await rm(this.#directory, { recursive: true, force: true })
+async function startBoth(
+  issuer: TestIssuer,
+  caFile: string,
+  flags: readonly string[],
+): Promise<BothServers> {
+  const oidc = [
+    `--oidc-issuer-url=${issuer.issuer}`,
+    '--oidc-client-id=cluster',
+    `--oidc-ca-file=${caFile}`,
+    ...flags,
+  ]
+  const peer = await startKubeApiserver(oidc)
+  const names = ['--token-auth-file', peer.tokensFile, `--service-account-issuer=${audience}`]
+  const own = await startSallyport({ args: [...names, ...oidc] })
+  const ours = await connectTo(own.kubeconfig, peer.adminToken)
+  const theirs = await connectTo(peer.kubeconfig, peer.adminToken)
+  return {
+    ours,
+    theirs,
+    stop: async () => {
+      ours.close()
+      theirs.close()
+      await own.stop()
+      await peer.stop()
+    },
   }
 }
 
@@ -116,12 +77,20 @@ async function review(
 
 type Claims = Readonly<Record<string, unknown>>
 
-describe.skipIf(!here)('users of a provider, beside a kube-apiserver', () => {
+describe.skipIf(!hasKubeApiserver())('users of a provider, beside a kube-apiserver', () => {
   let issuer: TestIssuer
+  let scratch = ''
+  let caFile = ''
   beforeAll(async () => {
     issuer = await startTestIssuer()
+    scratch = await mkdtemp(join(tmpdir(), 'oidc-users-'))
+    caFile = join(scratch, 'provider.crt')
+    await writeFile(caFile, issuer.caPem ?? '')
   })
-  afterAll(() => issuer.stop())
+  afterAll(async () => {
+    await issuer.stop()
+    await rm(scratch, { recursive: true, force: true })
+  })
 
   const tokenOf = (claims: Claims): string => {
     const now = Math.floor(Date.now() / 1000)
@@ -217,7 +186,7 @@ describe.skipIf(!here)('users of a provider, beside a kube-apiserver', () => {
   describe.each(sets)('%s', (_name, flags, tokens) => {
     let both: BothServers
     beforeAll(async () => {
-      both = await BothServers.start(issuer, flags)
+      both = await startBoth(issuer, caFile, flags)
       const [first = {}] = Object.values(tokens)
       // It asks the provider in its own time.
       await eventually(
