@@ -3,7 +3,7 @@ import { present } from './field-reader.ts'
 import type { Cluster, Extensions } from './kubeconfig.ts'
 
 /** The extension that has what a cluster entry has no field for; other clients pass over it. */
-export const locationExtension = 'sallyport.dev/cluster-location'
+const locationExtension = 'sallyport.dev/cluster-location'
 
 /** Where a cluster is and how it is known again. */
 export interface ClusterLocation {

@@ -70,6 +70,10 @@ const allowedBesides: Readonly<Record<string, readonly string[]>> = {
   './discovery': [
     'discovery/client/',
     'discovery/join/',
+    'discovery/refresh/',
+    'discovery/location/cluster-info-key.js',
+    'discovery/location/cluster-info-text.js',
+    'discovery/location/root-certificates.js',
     'discovery/signing/',
     'discovery/tokens/bootstrap-token.js',
     'jose/',

@@ -1,5 +1,6 @@
 export type { Cluster } from '../../kubeconfig/index.ts'
 export * from '../join/index.ts'
+export * from '../refresh/index.ts'
 export { parseApiAddress } from './api-address.ts'
 export { clusterInfoPath } from './cluster-info-map.ts'
 export { type Discovery, discoverCluster } from './discover-cluster.ts'

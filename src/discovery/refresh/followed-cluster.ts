@@ -1,8 +1,6 @@
 import type { Transport, TransportRequest, TransportResponse } from '../../client/index.ts'
 import { type Clock, type Logger, systemClock } from '../../core/index.ts'
 import type { ContextHost } from '../../credentials/index.ts'
-import { contextConnectionOptions } from '../../credentials/provider/index.ts'
-import { withSystemRoots } from '../../credentials/sources/index.ts'
 import {
   Connections,
   createTransport,
@@ -32,6 +30,12 @@ export interface FollowedClusterOptions {
   readonly onChange?: (location: ClusterLocation) => void
 }
 
+interface FollowedParts {
+  readonly connections: Connections
+  readonly trust: ReplaceableTrust | undefined
+  readonly withSystemRoots: (pem: string) => string
+}
+
 const tenMinutesMs = 10 * 60_000
 
 /**
@@ -43,6 +47,7 @@ export class FollowedCluster {
   readonly #options: FollowedClusterOptions
   readonly #connections: Connections
   readonly #trust: ReplaceableTrust | undefined
+  readonly #withSystemRoots: FollowedParts['withSystemRoots']
   readonly #closed = new AbortController()
   #context: ResolvedContext
   #refreshing: Promise<Refreshed> | undefined
@@ -51,12 +56,13 @@ export class FollowedCluster {
   private constructor(
     context: ResolvedContext,
     options: FollowedClusterOptions,
-    parts: { readonly connections: Connections; readonly trust: ReplaceableTrust | undefined },
+    parts: FollowedParts,
   ) {
     this.#context = context
     this.#options = options
     this.#connections = parts.connections
     this.#trust = parts.trust
+    this.#withSystemRoots = parts.withSystemRoots
     const inner = createTransport(parts.connections)
     this.transport = {
       server: inner.server,
@@ -70,12 +76,16 @@ export class FollowedCluster {
     context: ResolvedContext,
     options: FollowedClusterOptions = {},
   ): Promise<FollowedCluster> {
+    // Loaded here, so that whoever only discovers does not pay for plugins and files.
+    const { contextConnectionOptions } = await import('../../credentials/provider/index.ts')
+    const { withSystemRoots } = await import('../../credentials/sources/index.ts')
     const host = options.host ?? (await thisProcess())
     const made = await contextConnectionOptions(context, host)
     const pem = await made.tls?.trust?.current()
     const trust = pem === undefined ? undefined : new ReplaceableTrust(pem)
     const connections = new Connections({ ...made, ...(trust && { tls: { ...made.tls, trust } }) })
-    const followed = new FollowedCluster(context, { ...options, host }, { connections, trust })
+    const parts = { connections, trust, withSystemRoots }
+    const followed = new FollowedCluster(context, { ...options, host }, parts)
     followed.#askLater()
     return followed
   }
@@ -119,7 +129,7 @@ export class FollowedCluster {
     const { addresses, rootsPem, systemRoots } = this.location
     this.#connections.useServers(addresses)
     if (rootsPem !== undefined)
-      this.#trust?.replace(systemRoots ? withSystemRoots(rootsPem) : rootsPem)
+      this.#trust?.replace(systemRoots ? this.#withSystemRoots(rootsPem) : rootsPem)
     this.#options.onChange?.(this.location)
   }
 
