@@ -172,6 +172,18 @@ describe('when the issuer fails [ISS-P2]', () => {
     expect(await lab.kids()).toMatch(/^(unreachable|bad-document)$/)
   })
 
+  test('whether a key is unknown cannot be told, and a known one still serves', async () => {
+    const lab = new Lab()
+    await lab.kids()
+    lab.failure = unreachable
+    lab.now += 30_000
+    expect(await lab.kids(two.kid)).toBe('unreachable')
+    expect(await lab.kids(one.kid)).toBe(one.kid)
+    lab.failure = undefined
+    lab.now += 30_000
+    expect(await lab.kids(two.kid)).toBe(one.kid)
+  })
+
   test.each<[string, () => Promise<FetchedDocument>, string]>([
     ['throws', () => Promise.reject(new Error('own fault')), 'unreachable'],
     ['never ends', () => new Promise(() => {}), 'too-slow'],

@@ -43,7 +43,8 @@ export class RemoteKeys {
   #keys: Kept<KeySet> | undefined
   #underWay: Promise<void> | undefined
   #triedAt = Number.NEGATIVE_INFINITY
-  #failure = new IssuerUnavailable('unreachable', 'the keys of the issuer are not there')
+  /** Of the last try, if it failed. */
+  #failure: IssuerUnavailable | undefined
 
   constructor(parts: RemoteKeysParts) {
     this.#parts = parts
@@ -58,8 +59,10 @@ export class RemoteKeys {
     else if (kid !== undefined && !kept.value.has(kid)) await this.#refresh(rules.cooldownMs)
     else if (this.#isLate(kept)) this.#refresh(rules.cooldownMs).catch(() => {})
     const keys = this.#usable()
-    if (keys) return keys.value
-    throw this.#failure
+    if (!keys) throw this.#failure ?? noKeys()
+    // Whether there is such a key cannot be told as long as nobody answers.
+    if (this.#failure && kid !== undefined && !keys.value.has(kid)) throw this.#failure
+    return keys.value
   }
 
   /** The last good set, as long as it may serve. */
@@ -87,6 +90,7 @@ export class RemoteKeys {
       if (this.#keys && !sameKeys(this.#keys.value, value))
         log.info({ issuer, keys: value.keys.length }, 'the keys of the issuer have changed')
       this.#keys = this.#kept(value, fetched)
+      this.#failure = undefined
     } catch (err) {
       // The keys may have moved: ask where they are before the next try.
       this.#address = undefined
@@ -142,6 +146,9 @@ const asUnavailable = (cause: unknown): IssuerUnavailable =>
   cause instanceof IssuerUnavailable
     ? cause
     : new IssuerUnavailable('unreachable', 'the documents of the issuer cannot be had', { cause })
+
+const noKeys = (): IssuerUnavailable =>
+  new IssuerUnavailable('unreachable', 'the keys of the issuer are not there')
 
 const sameKeys = (one: KeySet, other: KeySet): boolean =>
   one.keys.length === other.keys.length && one.keys.every(({ kid }) => other.has(kid))
