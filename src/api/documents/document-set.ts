@@ -10,6 +10,7 @@ import {
 } from './legacy-discovery.ts'
 import { openapiDocument } from './openapi-document.ts'
 import { rootPathOf } from './openapi-paths.ts'
+import { type DescribedPath, openapiOfPath } from './openapi-plain-path.ts'
 
 /** The forms in which one path can be had, by the version of the aggregated form or `plain`. */
 export type DocumentForms = Readonly<Partial<Record<DocumentForm, CachedDocument>>>
@@ -23,11 +24,15 @@ export interface ServerFacts {
   readonly address: string
   /** The version that the OpenAPI documents name, for example `v1.36.3`. */
   readonly version: string
+  /** Paths beside the resources that OpenAPI knows. */
+  readonly paths?: readonly DescribedPath[]
 }
 
-/** Where the OpenAPI document of a group and version is. */
-const openapiPathOf = (groupVersion: ApiGroupVersion): string =>
-  `/openapi/v3${rootPathOf(groupVersion)}`
+/** An OpenAPI document with the path that it is about. */
+type OpenapiDocument = readonly [string, CachedDocument]
+
+/** Where the OpenAPI document of a path is. */
+const openapiPathOf = (about: string): string => `/openapi/v3${about}`
 
 function aggregatedForms(api: readonly ApiGroupVersion[], root: '/api' | '/apis'): DocumentForms {
   const forms = aggregatedVersions.map((version) => [
@@ -37,12 +42,28 @@ function aggregatedForms(api: readonly ApiGroupVersion[], root: '/api' | '/apis'
   return Object.fromEntries(forms)
 }
 
-function openapiIndex(documents: readonly (readonly [ApiGroupVersion, CachedDocument])[]) {
-  const paths = documents.map(([groupVersion, document]) => [
-    rootPathOf(groupVersion).slice(1),
-    { serverRelativeURL: `${openapiPathOf(groupVersion)}?hash=${document.hash}` },
+function openapiIndex(documents: readonly OpenapiDocument[]) {
+  const paths = documents.map(([about, document]) => [
+    about.slice(1),
+    { serverRelativeURL: `${openapiPathOf(about)}?hash=${document.hash}` },
   ])
   return { paths: Object.fromEntries(paths) }
+}
+
+function openapiDocuments(
+  api: readonly ApiGroupVersion[],
+  { version, paths = [] }: ServerFacts,
+): OpenapiDocument[] {
+  return [
+    ...api.map((groupVersion): OpenapiDocument => {
+      const build = () => openapiDocument(groupVersion, version)
+      return [rootPathOf(groupVersion), new CachedDocument(build)]
+    }),
+    ...paths.map((described): OpenapiDocument => {
+      const build = () => openapiOfPath(described, version)
+      return [described.path, new CachedDocument(build)]
+    }),
+  ]
 }
 
 /** Every discovery and OpenAPI document by its path. */
@@ -56,15 +77,8 @@ export function documentSet(parts: ApiParts, server: ServerFacts): Map<string, D
   for (const group of groupNames(api)) plain(`/apis/${group}`, () => groupDocument(api, group))
   for (const groupVersion of api)
     plain(rootPathOf(groupVersion), () => resourceListDocument(groupVersion))
-  const openapi = api.map(
-    (groupVersion) =>
-      [
-        groupVersion,
-        new CachedDocument(() => openapiDocument(groupVersion, server.version)),
-      ] as const,
-  )
-  for (const [groupVersion, document] of openapi)
-    set.set(openapiPathOf(groupVersion), { plain: document })
+  const openapi = openapiDocuments(api, server)
+  for (const [about, document] of openapi) set.set(openapiPathOf(about), { plain: document })
   plain('/openapi/v3', () => openapiIndex(openapi))
   return set
 }

@@ -7,3 +7,4 @@ export type {
   ReviewKindEntry,
 } from './api-model.ts'
 export type { ServerFacts } from './document-set.ts'
+export type { DescribedPath } from './openapi-plain-path.ts'

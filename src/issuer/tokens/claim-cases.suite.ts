@@ -6,8 +6,8 @@ const { rsa } = labKeys
 
 const notOneObject = 'the payload is not one JSON object'
 const notATime = 'not a time in whole seconds'
-const expired = 'the token has expired'
-const notYet = 'the token is not valid yet'
+const expired = 'service account token has expired'
+const notYet = 'service account token is not valid yet'
 const otherAudience = 'is invalid for the target audiences'
 const badAudience = 'the claim aud is neither'
 

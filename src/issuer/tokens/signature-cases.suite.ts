@@ -9,7 +9,7 @@ const { rsa, p256, p384, cubic, hidden, dropped, attacker, attackerRsa } = labKe
 
 const wrongAlgorithm = "the token's algorithm is not the one of its key"
 const wrongSignature = "the token's signature is wrong"
-const unknownKey = 'signed with a key that is not known'
+const unknownKey = 'invalid signature, no keys found'
 const notBase64 = 'is not base64url'
 const extension = 'demands an extension'
 

@@ -12,6 +12,7 @@ import {
   type JsonObject,
   parseClaims,
   parseCompactJws,
+  type RefusalCode,
   TokenRefused,
   textClaim,
   VerifiedTokenCache,
@@ -78,10 +79,18 @@ export async function orUnauthorized<Result>(judge: () => Promise<Result>): Prom
   try {
     return await judge()
   } catch (error) {
-    if (error instanceof TokenRefused) throw unauthorized(error.message)
+    if (error instanceof TokenRefused)
+      throw unauthorized(kubernetesWords.get(error.code) ?? error.message)
     throw error
   }
 }
+
+/** What reviewers know from Kubernetes; its words for wrong signatures are those of a library and not taken over. */
+const kubernetesWords: ReadonlyMap<RefusalCode, string> = new Map([
+  ['expired', 'service account token has expired'],
+  ['not-yet-valid', 'service account token is not valid yet'],
+  ['unknown-key', 'invalid signature, no keys found'],
+])
 
 function verify(
   token: string,

@@ -4,6 +4,7 @@ import {
   type ExtraSubresource,
   kindDefinitions,
   reviewResources,
+  type ServerFacts,
 } from '../../api/index.ts'
 import { notServed } from '../../core/index.ts'
 import type { RouteHandler } from '../pipeline-parts.ts'
@@ -14,7 +15,7 @@ const header = (value: string | readonly string[] | undefined): string | undefin
 
 /** API discovery and OpenAPI. */
 export function documentRoutes(
-  server: { readonly address: string; readonly version: string },
+  server: ServerFacts,
   beside: {
     readonly extras: readonly ExtraSubresource[]
     readonly live: readonly ExtraResource[]

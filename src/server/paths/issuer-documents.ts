@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { DescribedPath } from '../../api/index.ts'
 import { notServed } from '../../core/index.ts'
 import {
   discoveryPath,
@@ -17,6 +18,24 @@ export const issuerPaths: readonly string[] = [discoveryPath, jwksPath].flatMap(
   path,
   `${path}/`,
 ])
+
+/** As Kubernetes describes them, so that clients made from OpenAPI have the same calls. */
+const descriptions: readonly DescribedPath[] = [
+  {
+    path: discoveryPath,
+    tag: 'WellKnown',
+    description: 'the OpenID configuration of the issuer of service account tokens',
+    operationId: 'getServiceAccountIssuerOpenIDConfiguration',
+    contentType: 'application/json',
+  },
+  {
+    path: jwksPath,
+    tag: 'openid',
+    description: 'the public keys that verify service account tokens, as a JSON Web Key Set',
+    operationId: 'getServiceAccountIssuerOpenIDKeyset',
+    contentType: 'application/jwk-set+json',
+  },
+]
 
 /** Serves the discovery document and the key set, rendered once per change of the keys. */
 export class IssuerDocumentServer {
@@ -38,12 +57,16 @@ export class IssuerDocumentServer {
 
   get routes(): PathRoute[] {
     const both = (path: string, pick: (documents: IssuerDocuments) => IssuerDocument) =>
-      [path, `${path}/`].map((each, index) => ({
-        path: each,
-        listed: index === 0,
-        handle: (routed: RoutedRequest, response: ServerResponse) =>
-          this.#answer(routed, response, pick),
-      }))
+      [path, `${path}/`].map((each) => {
+        const described = descriptions.find((description) => description.path === each)
+        return {
+          path: each,
+          listed: described !== undefined,
+          ...(described && { described }),
+          handle: (routed: RoutedRequest, response: ServerResponse) =>
+            this.#answer(routed, response, pick),
+        }
+      })
     return [
       ...both(discoveryPath, ({ discovery }) => discovery),
       ...both(jwksPath, ({ jwks }) => jwks),

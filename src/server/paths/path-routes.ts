@@ -58,6 +58,7 @@ export function createPaths(parts: PathParts): RouteHandler {
   const { version, registry, readiness, log, routes = [], extras = [], live = [] } = parts
   const server = {
     version: version.gitVersion,
+    paths: routes.flatMap(({ described }) => described ?? []),
     // Known only once the port is open, and asked for only then.
     get address() {
       return parts.address()

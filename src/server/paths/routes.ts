@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import type { DescribedPath } from '../../api/index.ts'
 import { methodNotAllowed, notServed } from '../../core/index.ts'
 import type { RoutedRequest, RouteHandler } from '../pipeline-parts.ts'
 
@@ -10,6 +11,8 @@ export interface PathRoute {
   readonly methods?: readonly string[]
   /** Paths that only make sense with something below are not listed at `/`. */
   readonly listed?: boolean
+  /** As OpenAPI shows it; other paths are not in there. */
+  readonly described?: DescribedPath
   readonly handle: RouteHandler
 }
 

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { generateKeyPairSync } from 'node:crypto'
+import { createPrivateKey, generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type SigningKey, signCompactJws, signingKey } from '../../../src/jose/index.ts'
 import { parseKubeconfig } from '../../../src/kubeconfig/index.ts'
 import { findPeer, findProgram, pathOrReason } from '../../support/peers.ts'
 import { type SallyportProcess, startSallyport } from '../../support/sallyport-process.ts'
@@ -23,6 +24,27 @@ const jwksUri = 'https://issuer.example/openid/v1/jwks'
 const discovery = '/.well-known/openid-configuration'
 const jwks = '/openid/v1/jwks'
 const tokens = '/api/v1/namespaces/default/serviceaccounts/shared/token'
+
+type Claims = Readonly<Record<string, unknown>>
+
+const stranger = signingKey(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey)
+
+const signed = (claims: Claims, key: SigningKey): string =>
+  signCompactJws({ alg: key.alg, kid: key.kid }, JSON.stringify(claims), key)
+
+/** Times of a token that lives between two hours from now. */
+function between(from: number, until: number): Claims {
+  const hours = (count: number) => Math.floor(Date.now() / 1000) + count * 3_600
+  return { iat: hours(from), nbf: hours(from), exp: hours(until) }
+}
+
+/** Claims about another account, or bound to something. */
+function about(claims: Claims, account: Claims, bound: Claims = {}): Claims {
+  const own = claims['kubernetes.io'] as { serviceaccount: { name: string; uid: string } }
+  const serviceaccount = { ...own.serviceaccount, ...account }
+  const sub = `system:serviceaccount:default:${serviceaccount.name}`
+  return { ...claims, sub, 'kubernetes.io': { ...own, serviceaccount, ...bound } }
+}
 
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
@@ -58,6 +80,18 @@ describe.skipIf(!here)('a kube-apiserver with the same keys and issuer', () => {
   let theirs: LiveServer
   const ask = async (server: LiveServer, asked: Ask): Promise<Answer> => server.answer(asked, '')
   const post = (path: string, body: object): Ask => ({ method: 'POST', path, body })
+  const issued = async (server: LiveServer): Promise<string> => {
+    const { json } = await ask(server, post(tokens, {}))
+    return (json as { status: { token: string } }).status.token
+  }
+  const reviewed = async (server: LiveServer, token: string): Promise<object> => {
+    const kind = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview' }
+    const { json } = await ask(
+      server,
+      post('/apis/authentication.k8s.io/v1/tokenreviews', { ...kind, spec: { token } }),
+    )
+    return (json as { status: object }).status
+  }
 
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), 'same-issuer-'))
@@ -136,18 +170,6 @@ describe.skipIf(!here)('a kube-apiserver with the same keys and issuer', () => {
   )
 
   test('accepts our tokens of the same account, and we accept its own [ISS-R35]', async () => {
-    const issued = async (server: LiveServer) => {
-      const { json } = await ask(server, post(tokens, {}))
-      return (json as { status: { token: string } }).status.token
-    }
-    const reviewed = async (server: LiveServer, token: string) => {
-      const kind = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview' }
-      const { json } = await ask(
-        server,
-        post('/apis/authentication.k8s.io/v1/tokenreviews', { ...kind, spec: { token } }),
-      )
-      return (json as { status: { authenticated: boolean } }).status
-    }
     const [mine, real] = [await issued(ours), await issued(theirs)]
     for (const token of [mine, real]) {
       const here = await reviewed(ours, token)
@@ -162,6 +184,50 @@ describe.skipIf(!here)('a kube-apiserver with the same keys and issuer', () => {
       const asked = { method: 'GET', path: jwks, as: 'nobody' as const, headers: headers(token) }
       expect((await ask(server, asked)).code).toBe(200)
     }
+  })
+
+  test.each<[string, (claims: Claims, key: SigningKey) => string]>([
+    ['no token at all', () => 'junk'],
+    ['three parts of nothing', () => 'a.b.c'],
+    ['an object', () => '{}'],
+    ['another issuer', (claims, key) => signed({ ...claims, iss: 'https://other.example' }, key)],
+    ['another audience', (claims, key) => signed({ ...claims, aud: ['vault', 'bank'] }, key)],
+    ['a token that has ended', (claims, key) => signed({ ...claims, ...between(-2, -1) }, key)],
+    ['one that has not begun', (claims, key) => signed({ ...claims, ...between(1, 2) }, key)],
+    ['a key that nobody knows', (claims) => signed(claims, stranger)],
+    ['an account that is gone', (claims, key) => signed(about(claims, { name: 'gone' }), key)],
+    ['an account made again', (claims, key) => signed(about(claims, { uid: 'older' }), key)],
+    ...['pod', 'secret', 'node'].map(
+      (kind): [string, (claims: Claims, key: SigningKey) => string] => [
+        `a ${kind} that is gone`,
+        (claims, key) => signed(about(claims, {}, { [kind]: { name: 'gone', uid: 'gone' } }), key),
+      ],
+    ),
+  ])('reviews %s in the same words [ISS-K9]', async (_what, make) => {
+    const [, payload = ''] = (await issued(ours)).split('.')
+    const claims = JSON.parse(Buffer.from(payload, 'base64url').toString()) as Claims
+    const pem = await readFile(join(directory, 'pki', 'sa.key'), 'utf8')
+    const token = make(claims, signingKey(createPrivateKey(pem)))
+    const [mine, real] = [await reviewed(ours, token), await reviewed(theirs, token)]
+    expect(mine).toEqual(real)
+    expect(real).toMatchObject({ error: expect.any(String) })
+  })
+
+  test.each([discovery, jwks])('describes %s in OpenAPI as it does [ISS-K12]', async (path) => {
+    const read = async (server: LiveServer) => {
+      const { json } = await ask(server, { method: 'GET', path: `/openapi/v3${path}` })
+      const { paths } = json as { paths: Record<string, { get: { description: string } }> }
+      const index = await ask(server, { method: 'GET', path: '/openapi/v3' })
+      const listed = (index.json as { paths: object }).paths
+      expect(listed).toHaveProperty([path.slice(1), 'serverRelativeURL'])
+      // Said in words of our own.
+      return JSON.parse(JSON.stringify(paths), (key, value: unknown) =>
+        key === 'description' ? '' : value,
+      ) as object
+    }
+    const [mine, real] = [await read(ours), await read(theirs)]
+    expect(mine).toEqual(real)
+    expect(mine).toHaveProperty([`${path}/`, 'get', 'operationId'])
   })
 
   test('says the same of a static token for each audience [ISS-K9]', async () => {
