@@ -79,7 +79,7 @@ export interface FeatureParts {
 }
 
 /** A resource that a feature answers for, as API discovery shows it. */
-export interface FeatureResource {
+interface FeatureResource {
   readonly entry: ExtraResource
   readonly handle: ResourceHandler
 }

@@ -1,5 +1,4 @@
 export type { ProxyLimits } from './limits/index.ts'
-export { ServiceProxy, type UpgradingClient } from './service-proxy.ts'
-export type { ServiceProxyParts } from './service-proxy-parts.ts'
+export { ServiceProxy } from './service-proxy.ts'
 export { liveSessions, sessionEntry } from './session/index.ts'
 export type { ProxiedResource } from './target/index.ts'

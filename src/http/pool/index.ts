@@ -3,5 +3,4 @@ export {
   type ConnectionSupply,
   failWithoutSocket,
   idleMs,
-  type PooledConnection,
 } from './connection-pool.ts'

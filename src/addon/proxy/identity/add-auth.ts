@@ -8,10 +8,10 @@ const annotations = [
 ] as const
 
 /** The annotation by which a Service asks for the groups of its users too. */
-export const groupsAnnotation = 'sallyport.dev/add-auth-groups'
+const groupsAnnotation = 'sallyport.dev/add-auth-groups'
 
 /** The cookie by which the requests of a page ask for what its own address asked for; it is no secret. */
-export const markerCookie = 'sallyport-add-auth'
+const markerCookie = 'sallyport-add-auth'
 
 /** By what a request asks that its user be made known. */
 export type Trigger = 'query' | 'annotation' | 'cookie'

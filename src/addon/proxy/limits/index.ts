@@ -1,2 +1,2 @@
-export { type Admission, Budgets, type Claim, type SessionKind } from './budgets.ts'
+export { type Admission, Budgets, type SessionKind } from './budgets.ts'
 export { limitsOfService, type ProxyLimits } from './proxy-limits.ts'

@@ -34,7 +34,7 @@ function duration(text: string): number | undefined {
 }
 
 /** The annotations by which a Service asks for tighter limits, how each is read and what it limits. */
-export const limitAnnotations: ReadonlyMap<
+const limitAnnotations: ReadonlyMap<
   string,
   { readonly limit: keyof ProxyLimits; readonly read: (text: string) => number | undefined }
 > = new Map([

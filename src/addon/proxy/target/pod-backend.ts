@@ -14,7 +14,7 @@ import { type ProxyTarget, portNumber } from './proxy-target.ts'
 const defaultPort = { http: 80, https: 443 } as const
 
 /** The addresses that a Pod has been given. */
-export function podAddresses(pod: KubeObject): string[] {
+function podAddresses(pod: KubeObject): string[] {
   const status = fieldsAt(pod, 'status')
   const first = textAt(status, 'podIP')
   const all = listAt(status, 'podIPs').map((each) => textAt(each, 'ip'))

@@ -12,7 +12,7 @@ import { mayDialPod } from './pod-backend.ts'
 import type { ProxyTarget } from './proxy-target.ts'
 
 /** Annotations by which a Service says how its backends are verified. */
-export const trustAnnotations = {
+const trustAnnotations = {
   ca: 'sallyport.dev/backend-ca',
   serverName: 'sallyport.dev/backend-server-name',
 } as const
