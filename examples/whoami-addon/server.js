@@ -22,9 +22,10 @@ const {
 const noKeys = Buffer.from('{"keys":[]}')
 const guard = await createGuard({
   audiences: [`${namespace}/${service}`],
-  caFile: `${directory}/ca.crt`,
   output: { userHeader: 'X-Authenticated-User', groupsHeader: 'X-Authenticated-Groups' },
-  ...(developmentUser && { developmentUser, x5c: false, jwks: { load: async () => noKeys } }),
+  ...(developmentUser
+    ? { developmentUser, x5c: false, jwks: { load: async () => noKeys } }
+    : { caFile: `${directory}/ca.crt` }),
 })
 
 const page = {

@@ -16,13 +16,15 @@ export const serveCommand = defineCommand({
   ],
   run: async ({ options: values }, io) => {
     const { runServer } = await import('../run-server.ts')
-    await runServer(values, io, ({ url, adminKubeconfig, places }) => {
-      const said = { server: url, kubeconfig: adminKubeconfig, ...places }
-      io.stdout(
-        values.output === 'json'
-          ? `${JSON.stringify(said)}\n`
-          : `serving at ${url}, administrator's kubeconfig ${adminKubeconfig}${tunnelPart(places)}\n`,
-      )
+    await runServer(values, io, {
+      onServing: ({ url, adminKubeconfig, places }) => {
+        const said = { server: url, kubeconfig: adminKubeconfig, ...places }
+        io.stdout(
+          values.output === 'json'
+            ? `${JSON.stringify(said)}\n`
+            : `serving at ${url}, administrator's kubeconfig ${adminKubeconfig}${tunnelPart(places)}\n`,
+        )
+      },
     })
   },
 })

@@ -1,5 +1,7 @@
-import type { OptionTable } from '../../core/index.ts'
+import { type OptionTable, systemClock } from '../../core/index.ts'
+import type { Serving } from '../../server/index.ts'
 import { serverOptions } from '../../server/options/index.ts'
+import type { AddonProcess } from '../addons/addon-process.ts'
 import { defineCommand } from '../command.ts'
 import { outputOption } from '../shared-options.ts'
 
@@ -15,6 +17,14 @@ const options = {
     defaultText: `${usualAgentPort}, or a free one if --secure-port is not ${usualPort}`,
   },
   'tunnel-local-agent': { ...serverOptions['tunnel-local-agent'], default: true },
+  with: {
+    type: 'choice',
+    choices: ['whoami'],
+    repeatable: true,
+    group: 'Add-ons',
+    describe:
+      'add-on of this package to run as a Pod: whoami shows you who you are, and how it knows',
+  },
   ...outputOption,
 } as const satisfies OptionTable
 
@@ -35,14 +45,21 @@ export const upCommand = defineCommand({
       line: 'sallyport up --data-dir ./cluster --secure-port 7443',
       does: 'a second cluster beside the first',
     },
+    {
+      line: 'sallyport up --with whoami',
+      does: 'an add-on to look at as well, which shows you who you are',
+    },
     { line: 'sallyport up --output json', does: 'prints one line of JSON when it serves' },
   ],
   run: async ({ options: values }, io) => {
     const { runServer } = await import('../run-server.ts')
     const { securePort, tunnelAgentPort = agentPortFor(securePort) } = values
-    await runServer({ ...values, tunnelAgentPort }, io, ({ url, adminKubeconfig, places }) => {
+    const addons: AddonProcess[] = []
+    const onServing = ({ url, adminKubeconfig, places }: Serving): void => {
       if (values.output === 'json') {
-        io.stdout(`${JSON.stringify({ server: url, kubeconfig: adminKubeconfig, ...places })}\n`)
+        const paths = Object.fromEntries(addons.map(({ name, path }) => [name, path]))
+        const result = { server: url, kubeconfig: adminKubeconfig, ...places, ...paths }
+        io.stdout(`${JSON.stringify(result)}\n`)
         return
       }
       io.stdout(
@@ -51,6 +68,7 @@ export const upCommand = defineCommand({
           `Sallyport serves the Kubernetes API at ${url}`,
           `Administrator's kubeconfig: ${adminKubeconfig}`,
           ...tunnelLines(places),
+          ...addons.flatMap((addon) => addonLines(addon, adminKubeconfig)),
           '',
           'Try next, in another terminal:',
           `  export KUBECONFIG=${adminKubeconfig}`,
@@ -62,9 +80,27 @@ export const upCommand = defineCommand({
           '',
         ].join('\n'),
       )
+    }
+    const { AddonProcess } = await import('../addons/addon-process.ts')
+    await runServer({ ...values, tunnelAgentPort }, io, {
+      onServing,
+      components: (parts) => {
+        for (const name of new Set(values.with))
+          addons.push(new AddonProcess({ ...parts, name, clock: systemClock, signal: io.drain }))
+        return addons
+      },
     })
   },
 })
+
+/** How to look at an add-on. */
+function addonLines({ name, path }: AddonProcess, kubeconfig: string): string[] {
+  if (path === undefined) return []
+  return [
+    `The ${name} is at http://localhost:8001${path}?add-auth=true`,
+    `  once a proxy of yours runs: sallyport proxy --kubeconfig ${kubeconfig}`,
+  ]
+}
 
 /** Where agents connect, and what one on another machine takes. */
 function tunnelLines({ tunnel }: Readonly<Record<string, string>>): string[] {

@@ -1,0 +1,127 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import process from 'node:process'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import {
+  ApiError,
+  type Clock,
+  type ClusterView,
+  type Component,
+  type KubeObject,
+  type Logger,
+  neverFails,
+} from '../../core/index.ts'
+import type { Serving } from '../../server/index.ts'
+import { freePort } from './free-port.ts'
+import { ensureMachineKubeconfig } from './machine-kubeconfig.ts'
+import { type AddonName, type PackagedAddon, readPackagedAddon } from './packaged-addon.ts'
+
+/** What an add-on that runs beside the server needs. */
+export interface AddonParts {
+  readonly name: AddonName
+  readonly serving: () => Serving
+  /** Where the kubeconfig of this machine is kept. */
+  readonly directory: string
+  readonly clock: Clock
+  readonly log: Logger
+  readonly signal: AbortSignal
+}
+
+const command = fileURLToPath(new URL('../main.js', import.meta.url))
+
+/** An add-on as a process of `sallyport workload run`; if it cannot run that is logged, and the server goes on. */
+export class AddonProcess implements Component {
+  readonly name: string
+  readonly failed = neverFails()
+  readonly #parts: AddonParts
+  readonly #log: Logger
+  #child: ChildProcess | undefined
+  #isStopping = false
+  /** Where its page is, below an address of the API server; nothing while it does not run. */
+  path: string | undefined
+
+  constructor(parts: AddonParts) {
+    this.#parts = parts
+    this.name = `add-on ${parts.name}`
+    this.#log = parts.log.child({ part: this.name })
+  }
+
+  async start(): Promise<void> {
+    try {
+      await this.#run(await readPackagedAddon(this.#parts.name))
+    } catch (err) {
+      this.#log.error({ err }, 'cannot run; everything else goes on')
+    }
+  }
+
+  async stop(deadline: AbortSignal): Promise<void> {
+    const child = this.#child
+    this.#isStopping = true
+    if (!child || child.exitCode !== null || child.signalCode !== null) return
+    const gone = once(child, 'exit')
+    const kill = (): void => void child.kill('SIGKILL')
+    deadline.addEventListener('abort', kill, { once: true })
+    child.kill('SIGTERM')
+    await gone
+    deadline.removeEventListener('abort', kill)
+  }
+
+  async #run(addon: PackagedAddon): Promise<void> {
+    const { serving, directory, clock, signal } = this.#parts
+    await ensureObjects(serving().view, addon.objects, signal)
+    const where = { directory, clock, signal }
+    const kubeconfig = await ensureMachineKubeconfig(serving(), addon.namespace, where)
+    const args = argumentsFor(addon, kubeconfig, await freePort())
+    this.#child = spawn(process.execPath, [command, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+    this.#follow(this.#child)
+    this.path = `/api/v1/proxy/namespaces/${addon.namespace}/services/${addon.name}/`
+  }
+
+  #follow(child: ChildProcess): void {
+    const tell = (lines: NodeJS.ReadableStream | null, say: (line: string) => void): void => {
+      if (lines) createInterface({ input: lines }).on('line', say)
+    }
+    tell(child.stdout, (line) => this.#log.info({}, line))
+    tell(child.stderr, (line) => this.#log.warn({}, line))
+    child.on('error', (err) => this.#log.error({ err }, 'cannot be started'))
+    child.on('exit', (exitCode, signal) => {
+      this.path = undefined
+      if (!this.#isStopping) this.#log.error({ exitCode, signal }, 'ended; everything else goes on')
+    })
+  }
+}
+
+function argumentsFor(
+  { name, namespace, program }: PackagedAddon,
+  kubeconfig: string,
+  port: number,
+) {
+  const pod = ['--namespace', namespace, '--service-account', name, '--service', name]
+  // Whoever reaches the server by loopback may be reached so in turn.
+  const place = ['--pod-ip', '127.0.0.1', '--port', `http=${port}`]
+  return [
+    'workload',
+    'run',
+    '--kubeconfig',
+    kubeconfig,
+    ...pod,
+    ...place,
+    '--',
+    process.execPath,
+    program,
+  ]
+}
+
+/** Makes what is missing; what is there stays as somebody may have changed it. */
+async function ensureObjects(
+  view: ClusterView,
+  objects: readonly KubeObject[],
+  signal: AbortSignal,
+): Promise<void> {
+  for (const object of objects) {
+    await view.write('create', object, {}, signal).catch((error: unknown) => {
+      if (!(error instanceof ApiError) || error.reason !== 'AlreadyExists') throw error
+    })
+  }
+}
