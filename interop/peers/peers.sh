@@ -20,6 +20,7 @@ informer                      ../go              sallyport/interop/go           
 load                          ../go              sallyport/interop/go                 load
 tunnel-load                   ../go              sallyport/interop/go                 tunnel-load
 client-load                   ../go              sallyport/interop/go                 client-load
+workload                      ../go              sallyport/interop/go                 workload
 '
 
 # shellcheck disable=SC2034  # read by build
@@ -28,7 +29,7 @@ peers_default='kubectl-1.36 kubectl-1.31 kube-apiserver-1.36 etcd-3.6'
 # Names that stand for several peers.
 peers_group() {
   case $1 in
-    interop-go) echo 'informer load tunnel-load client-load' ;;
+    interop-go) echo 'informer load tunnel-load client-load workload' ;;
     tunnel-peers) echo 'konnectivity-server-0.36 konnectivity-agent-0.36 chisel-1.11' ;;
     all) awk 'NF { print $1 }' <<<"$peers_table" ;;
     *) echo "$1" ;;
