@@ -1,9 +1,12 @@
 import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { wellKnownKinds } from '../../src/core/index.ts'
+import { eventually } from '../support/eventually.ts'
 import { type HttpsCaller, requestOn } from '../support/https-caller.ts'
 import { allOfProxy, outwardAddress, ServiceProxyLab } from '../support/service-proxy-lab.ts'
 import type { TcpTarget } from '../support/tcp-target.ts'
@@ -47,6 +50,7 @@ describe.skipIf(outwardAddress === undefined)('the service proxy', () => {
         'x-kept': 'yes',
         'www-authenticate': 'Basic',
         'strict-transport-security': 'max-age=1',
+        'referrer-policy': 'no-referrer',
       },
       '',
     ],
@@ -206,7 +210,7 @@ describe.skipIf(outwardAddress === undefined)('the service proxy', () => {
 
     test('what concerns the shared origin is taken out [ADDON-R5, ADDON-R11]', async () => {
       const { headers } = await admin.get(`${base}/cors`)
-      expect(headers).toMatchObject({ 'x-kept': 'yes' })
+      expect(headers).toMatchObject({ 'x-kept': 'yes', 'referrer-policy': 'same-origin' })
       for (const name of [
         'access-control-allow-origin',
         'access-control-allow-credentials',
@@ -346,6 +350,78 @@ describe.skipIf(outwardAddress === undefined)('the service proxy', () => {
       })
       const answer = await admin.get('/api/v1/namespaces/default/services/outside/proxy/')
       expect(answer.status).toBe(503)
+    })
+  })
+
+  test('an add-on that answers before it has read the request is passed on', async () => {
+    const early = await lab.backend((_request, response) => {
+      response.writeHead(413).end('too large')
+    })
+    const path = await lab.addon('early', early)
+    const answer = await admin.request(`${path}/`, {
+      method: 'POST',
+      body: Buffer.alloc(8_000_000),
+    })
+    expect([answer.status, answer.text]).toEqual([413, 'too large'])
+  })
+
+  test('every request is in the audit log, with its endpoint [ADDON-P6]', async () => {
+    const { headers } = await admin.get(`${base}/audited?add-auth=true`)
+    const refused = await admin.get(`${base}/?add-auth=maybe`)
+    const event = (id: unknown) =>
+      eventually('it is recorded', async () => {
+        const log = await readFile(join(lab.server.dataDirectory, 'audit.log'), 'utf8')
+        const found = log.split('\n').filter((line) => line.includes(`"auditID":"${String(id)}"`))
+        const last = found.find((line) => line.includes('"stage":"ResponseComplete"'))
+        return last === undefined ? undefined : JSON.parse(last)
+      })
+    expect(await event(headers['audit-id'])).toMatchObject({
+      verb: 'get',
+      objectRef: { resource: 'services', namespace: 'default', name: 'web', subresource: 'proxy' },
+      responseStatus: { code: 200 },
+      annotations: {
+        'sallyport.dev/proxied-to': `http://${outwardAddress}:${backend.port}`,
+        'sallyport.dev/add-auth': 'query',
+      },
+    })
+    expect(await event(refused.headers['audit-id'])).toMatchObject({
+      responseStatus: { code: 400 },
+    })
+  })
+
+  describe('a node', () => {
+    const node = (name: string, address: string, port?: number) =>
+      lab.create(wellKnownKinds.node, { metadata: { name } }).then((made) =>
+        lab.server.serving.view.write(
+          'update',
+          {
+            ...made,
+            status: {
+              addresses: [{ type: 'InternalIP', address }],
+              ...(port && { daemonEndpoints: { kubeletEndpoint: { Port: port } } }),
+            },
+          },
+          { subresource: 'status' },
+          AbortSignal.timeout(5_000),
+        ),
+      )
+
+    test('is reached at the port that is named [ADDON-P1]', async () => {
+      await node('one', outwardAddress ?? '')
+      expect((await seenAt(`/api/v1/nodes/one:${backend.port}/proxy/a?b`)).url).toBe('/a?b')
+      expect((await seenAt(`/api/v1/proxy/nodes/http:one:${backend.port}/a`)).url).toBe('/a')
+    })
+
+    test('is asked by TLS at the port of its kubelet, which must prove itself [ADDON-P1]', async () => {
+      await node('two', outwardAddress ?? '', backend.port)
+      const answer = await admin.get('/api/v1/nodes/two/proxy/pods')
+      expect(answer.status).toBe(503)
+    })
+
+    test('on loopback is never dialled [ADDON-T52]', async () => {
+      await node('three', '127.0.0.1')
+      const answer = await admin.get(`/api/v1/nodes/three:${backend.port}/proxy/`)
+      expect([answer.status, answer.object['message']]).toEqual([400, 'address not allowed'])
     })
   })
 

@@ -122,7 +122,7 @@ export class ServiceProxy {
       unlink()
       admission.leave()
       this.sessions.close(session)
-      if (session.reason !== undefined) this.#metrics.cut(session.reason)
+      if (wasCut(session)) this.#metrics.cut(session.reason)
     }
   }
 
@@ -236,7 +236,7 @@ function redirect(plan: Plan, { request }: AuthorizedRequest, response: ServerRe
 /** Ends the session when its client or its credential is gone, and says in the audit log why it was ended. */
 function follow({ authorized, response, kind, signal }: Asked, session: Session): () => void {
   const note = (): void => {
-    if (session.reason) authorized.audit?.annotate('sallyport.dev/ended', session.reason)
+    if (wasCut(session)) authorized.audit?.annotate('sallyport.dev/ended', session.reason)
   }
   session.signal.addEventListener('abort', note, { once: true })
   const abort = (): void => {
@@ -255,6 +255,12 @@ function follow({ authorized, response, kind, signal }: Asked, session: Session)
     signal.removeEventListener('abort', abort)
     response.off('close', gone)
   }
+}
+
+/** Clients end tunnels by going; of a request it means that the answer was not wanted any more. */
+function wasCut(session: Session): session is Session & { readonly reason: CutReason } {
+  const { reason, facts } = session
+  return reason !== undefined && !(reason === 'client-gone' && facts.kind === 'Tunnel')
 }
 
 function reasonOf(error: unknown): CutReason {

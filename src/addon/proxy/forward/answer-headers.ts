@@ -25,6 +25,9 @@ const notTheirs = new Set([
   'www-authenticate',
 ])
 
+/** Policies under which a page would not say to us, either, which add-on it belongs to. */
+const silent = /(?:^|,)\s*(?:no-referrer|origin|strict-origin)\s*$/i
+
 /** The headers of an answer by their names in lower case, as the client gets them. */
 export function clientHeaders(
   rawHeaders: readonly string[],
@@ -48,6 +51,7 @@ export function clientHeaders(
 function valueFor(name: string, value: string, places: AnswerPlaces): string | undefined {
   if (notTheirs.has(name)) return undefined
   if (name === 'location' || name === 'content-location') return rewriteUrl(value, places)
+  if (name === 'referrer-policy') return silent.test(value) ? 'same-origin' : value
   if (name !== 'set-cookie') return value
   if (places.isOwnCookie(value)) return undefined
   return homeCookie(value, { prefix: places.prefix, mount: places.prefix })

@@ -17,7 +17,13 @@ export function relay(source: Readable, sink: Writable, meter: Meter): void {
     isFull = false
     goOn()
   })
+  // Whoever has answered early reads no more; what is still to come must not keep the connection.
+  sink.once('close', () => {
+    isFull = false
+    goOn()
+  })
   source.on('data', (chunk: Buffer) => {
+    if (sink.destroyed) return
     const waitMs = meter(chunk.length)
     isFull = !sink.write(chunk)
     if (waitMs > 0)
