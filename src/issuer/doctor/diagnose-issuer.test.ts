@@ -248,6 +248,11 @@ describe('an issuer is looked at as outsiders do', () => {
       'no jwks_uri that is a URL',
     ],
     [
+      'a change of protocol',
+      (_q, response) => response.writeHead(101, { upgrade: 'x', connection: 'upgrade' }).end(),
+      'closed without an answer',
+    ],
+    [
       'a redirect',
       (_q, response) => response.writeHead(301, { location: '/x' }).end(),
       'redirects (301)',

@@ -76,7 +76,11 @@ function send(url: string, caPem: string | undefined): Promise<IncomingMessage> 
   }
   return new Promise((resolve, reject) => {
     const request = url.startsWith('https:') ? httpsRequest : httpRequest
-    request(url, options, resolve).on('error', reject).end()
+    request(url, options, resolve)
+      .on('error', reject)
+      .on('upgrade', (_response, socket) => socket.destroy())
+      .on('close', () => reject(new Error('closed without an answer')))
+      .end()
   })
 }
 

@@ -107,6 +107,26 @@ describe('an answer that is not plainly a document is refused [ISS-P2]', () => {
     expect(await outcome(at(), { timeoutMs: 300 })).toBe('too-slow')
   })
 
+  test.each([
+    ['a change of protocol', 'HTTP/1.1 101 x\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n'],
+    ['no HTTP', 'SSH-2.0-OpenSSH_9.9\r\n'],
+    ['nothing', ''],
+    ['two lengths', 'HTTP/1.1 200 x\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}'],
+    [
+      'a length and chunks',
+      'HTTP/1.1 200 x\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n',
+    ],
+  ])('%s is no answer', async (_name, bytes) => {
+    const strange = createTcpServer((socket: Socket) => {
+      socket.on('error', () => {})
+      socket.once('data', () => socket.end(bytes))
+    })
+    await once(strange.listen(0, '127.0.0.1'), 'listening')
+    const url = new URL(`http://127.0.0.1:${portOf(strange)}/`)
+    expect(await outcome(url, { timeoutMs: 2_000 })).toMatch(/^(unreachable|bad-status)$/)
+    strange.close()
+  })
+
   test('interim answers without end', async () => {
     const flood = createTcpServer((socket: Socket) => {
       socket.on('error', () => {})

@@ -143,8 +143,13 @@ function requireAllowed(addresses: readonly string[], url: URL, rules: FetchRule
 function send(url: URL, options: RequestOptions): Promise<IncomingMessage> {
   const request = url.protocol === 'https:' ? httpsRequest : httpRequest
   return new Promise((resolve, reject) => {
+    const noAnswer = (): void =>
+      reject(new IssuerUnavailable('unreachable', `${url.host} closed without an answer`))
     request(url, options, resolve)
       .on('error', (error: Error) => reject(failureOf(error, url)))
+      // Whoever changes the protocol is not heard of again, neither as an answer nor as an error.
+      .on('upgrade', (_response, socket) => socket.destroy())
+      .on('close', noAnswer)
       .end()
   })
 }
