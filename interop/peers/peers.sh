@@ -16,6 +16,8 @@ etcd-3.6                      etcd-3.6           go.etcd.io/etcd/server/v3      
 konnectivity-server-0.36      konnectivity-0.36  sigs.k8s.io/apiserver-network-proxy  cmd/server
 konnectivity-agent-0.36       konnectivity-0.36  sigs.k8s.io/apiserver-network-proxy  cmd/agent
 chisel-1.11                   chisel-1.11        github.com/jpillora/chisel           .
+kube-rbac-proxy-0.19          kube-rbac-proxy-0.19  github.com/brancz/kube-rbac-proxy      cmd/kube-rbac-proxy
+oauth2-proxy-7.15             oauth2-proxy-7.15  github.com/oauth2-proxy/oauth2-proxy/v7  .
 informer                      ../go              sallyport/interop/go                 informer
 load                          ../go              sallyport/interop/go                 load
 tunnel-load                   ../go              sallyport/interop/go                 tunnel-load
@@ -30,6 +32,7 @@ peers_default='kubectl-1.36 kubectl-1.31 kube-apiserver-1.36 etcd-3.6'
 peers_group() {
   case $1 in
     interop-go) echo 'informer load tunnel-load client-load workload' ;;
+    guard-peers) echo 'kube-rbac-proxy-0.19 oauth2-proxy-7.15' ;;
     tunnel-peers) echo 'konnectivity-server-0.36 konnectivity-agent-0.36 chisel-1.11' ;;
     all) awk 'NF { print $1 }' <<<"$peers_table" ;;
     *) echo "$1" ;;
