@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Impersonate } from '../authn/index.ts'
 import type {
@@ -67,6 +67,8 @@ export interface PipelineParts {
   readonly checkRevocation: (authentication: Authentication) => void | Promise<void>
   /** Calls `cut` once the user or the credential is revoked; the function it returns ends that. */
   readonly onRevoked?: (authentication: Authentication, cut: () => void) => () => void
+  /** Cuts when the CA of a connection's client certificate is no longer trusted; returns how to stop watching. */
+  readonly onDistrusted?: (request: IncomingMessage, cut: () => void) => () => void
   readonly impersonate: Impersonate
   readonly fairness: Fairness
   readonly authorizer: Authorizer

@@ -6,6 +6,7 @@ import { createKubeClient, transportFromKubeconfig } from '../../src/client/inde
 import { wellKnownKinds } from '../../src/core/index.ts'
 import { FollowedCluster } from '../../src/discovery/refresh/index.ts'
 import {
+  type KubeconfigUser,
   loadContext,
   makeKubeconfig,
   parseKubeconfig,
@@ -49,6 +50,11 @@ async function kubeconfigFor(name: string, caPem: string): Promise<string> {
   await writeFile(path, `# kept\n${await renderKubeconfig(config)}`)
   return path
 }
+
+const credentialOf = ({ clientCertificateData: cert, clientKeyData: key }: KubeconfigUser) => ({
+  cert: cert ?? '',
+  key: key?.reveal() ?? '',
+})
 
 const rotate = async (stage: string, ...more: string[]) => {
   const call = ['pki', 'rotate-ca', stage, '--output', 'json', '--data-dir', server.dataDirectory]
@@ -208,8 +214,14 @@ describe('the CA is replaced while clients are busy [DISC-S14, DISC-R4, DISC-R46
     await eventually('the first client went on all the time', () => busy.reads > before)
     expect(busy.failures).toEqual([])
     await busy.stop()
+    const config = await parseKubeconfig(await readFile(stale, 'utf8'), stale)
+    const old = await server
+      .as(credentialOf(resolveContext(config).user))
+      .watch(`${counterPath.replace('/counter', '')}?watch=true`)
     const { code, report } = await rotate('finish', '--yes')
     expect([code, report['stage']]).toEqual([0, 'none'])
+    // A stream of a certificate that no longer counts ends at once.
+    await old.ended
     expect(await announced()).toEqual([first()])
     expect(await rootsByJoinLine()).toBe(1)
     await eventually('the kubeconfig is refreshed', async () => (await rootsIn(renewed)) === 1)
@@ -223,11 +235,7 @@ describe('the CA is replaced while clients are busy [DISC-S14, DISC-R4, DISC-R46
 
   test('old client certificates are refused from then on', async () => {
     const config = await parseKubeconfig(await readFile(stale, 'utf8'), stale)
-    const { user } = resolveContext(config)
-    const caller = server.as({
-      cert: user.clientCertificateData ?? '',
-      key: user.clientKeyData?.reveal() ?? '',
-    })
+    const caller = server.as(credentialOf(resolveContext(config).user))
     expect((await caller.get('/api/v1/namespaces/default/configmaps')).status).toBe(401)
   })
 

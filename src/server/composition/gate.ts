@@ -128,6 +128,7 @@ function pipelineParts(
     audit: made.audit,
     metrics: made.metrics,
     onRevoked: (authentication, cut) => revocations.onRevoked(authentication, cut),
+    onDistrusted: (request, cut) => identity.onDistrusted(request, cut),
     resources: (request, response, signal) => backend.forward(request, response, signal),
     paths: made.paths,
     upgrade: upgradeHandler(parts.features),

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import {
   anonymous,
@@ -27,6 +28,7 @@ import {
 } from '../../core/index.ts'
 import { peerCertificates, verifyClientCertificate, watchFiles } from '../../pki/index.ts'
 import type { ServerOptions } from '../options/index.ts'
+import { connectionOf, distrustedStreams } from './distrusted-streams.ts'
 import { openTrustBundle, type TrustBundle } from './trust-bundle.ts'
 
 /** What the list of authenticators is made from. */
@@ -52,6 +54,8 @@ export interface Identity {
   readonly bearer: BearerTokens
   /** The token of the token file that has this id. */
   fileToken(id: string): StructuredToken | undefined
+  /** Cuts a stream when its client certificate is no longer vouched for; returns how to let it go. */
+  onDistrusted(request: IncomingMessage, cut: () => void): () => void
   /** Roots whose client certificates the TLS handshake asks for. */
   clientRootsPem(): string
   /** Calls back when those roots have changed. */
@@ -77,10 +81,6 @@ function verifierFor(
   }
 }
 
-interface Http2Request {
-  readonly stream?: { readonly session?: { readonly socket: Socket } }
-}
-
 /**
  * Gives authenticators the socket of the connection. Each HTTP/2 request has a stand-in of its own,
  * by which a connection that was verified before would not be known again.
@@ -89,8 +89,8 @@ function perConnection(inner: Authenticator): Authenticator {
   return {
     name: inner.name,
     authenticate(request, signal) {
-      const socket = (request as Http2Request).stream?.session?.socket
-      if (!socket) return inner.authenticate(request, signal)
+      const socket = connectionOf(request)
+      if (socket === request.socket) return inner.authenticate(request, signal)
       const { method, url, headers, rawHeaders } = request
       const connected: AuthenticationRequest = { method, url, headers, rawHeaders, socket }
       return inner.authenticate(connected, signal)
@@ -163,6 +163,7 @@ export async function openIdentity(parts: IdentityParts): Promise<Identity> {
     authenticator: perConnection(chain),
     bearer,
     fileToken: (id) => file?.findStructured(id),
+    onDistrusted: distrustedStreams(bundles, clock),
     clientRootsPem: () => bundles.map(({ pem }) => pem).join('\n'),
     onNewRoots: (listener) => {
       for (const bundle of bundles) bundle.onNew(listener)
