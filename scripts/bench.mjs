@@ -8,6 +8,7 @@ const programs = {
   credentials: 'credentials/main.js',
   proxy: 'proxy/main.js',
   issuer: 'issuer/main.js',
+  discovery: 'discovery/main.js',
   guard: 'guard/main.js',
 }
 
@@ -22,7 +23,7 @@ else {
   runCompiled(programs.api, args)
   let failed = process.exitCode
   if (isWhole) {
-    for (const name of ['tunnel', 'credentials', 'proxy', 'issuer', 'guard']) {
+    for (const name of ['tunnel', 'credentials', 'proxy', 'issuer', 'discovery', 'guard']) {
       runCompiled(programs[name], args)
       failed ||= process.exitCode
     }
