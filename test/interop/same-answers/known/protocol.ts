@@ -102,9 +102,9 @@ export const protocol: readonly KnownDifference[] = [
   },
   {
     what: 'Caching of the documents of the service-account issuer',
-    theirs: 'no ETag',
-    ours: 'an ETag, and 304 to whoever has it already',
-    why: 'relying parties and mirrors ask often',
+    theirs: 'no ETag, 405 to HEAD, 406 to `Accept: application/json` for the key set',
+    ours: 'an ETag, and 304 to whoever has it already; HEAD; served whatever is accepted',
+    why: 'relying parties and mirrors ask often, and some libraries ask for JSON',
     matches: ({ at, request }) =>
       at === 'headers.etag' && /GET \/(\.well-known|openid)\//.test(request),
   },
