@@ -143,7 +143,7 @@ describe.skipIf(!verifiersAreHere)('unmodified libraries, by TLS with a private 
       for (const { name } of scene.verifiers)
         expect([name, verified.get(name)! >= 5 * 2 * tokensPerStage]).toEqual([name, true])
     }
-  })
+  }, 300_000)
 
   test('openidconnect names the member that it misses in the documents of Kubernetes', async () => {
     await expect(follow(plain, ['openidconnect'])).rejects.toThrow('authorization_endpoint')
