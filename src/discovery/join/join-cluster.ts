@@ -1,72 +1,14 @@
-import { createHash, createPrivateKey, type KeyObject } from 'node:crypto'
-import { createKubeClient, type KubeClient, transportFromKubeconfig } from '../../client/index.ts'
-import {
-  apiVersionOf,
-  type Clock,
-  hasReason,
-  isRecord,
-  type KubeObject,
-  type Secret,
-  wellKnownKinds,
-} from '../../core/index.ts'
-import type { Cluster, KubeconfigUser } from '../../kubeconfig/index.ts'
-import { generateEcKey, privateKeyPem, publicKeyOf } from '../../pki/trust/index.ts'
-import { completeParts, type DiscoveryParts } from '../client/discovery-order.ts'
+import { createPrivateKey, type KeyObject } from 'node:crypto'
+import { createKubeClient, transportFromKubeconfig } from '../../client/index.ts'
+import type { Secret } from '../../core/index.ts'
+import { generateEcKey, privateKeyPem } from '../../pki/trust/index.ts'
+import { completeParts } from '../client/discovery-order.ts'
 import { untilItWorks } from '../client/retry.ts'
-import { joinFailure } from './api-failure.ts'
-import { awaitCertificate } from './await-certificate.ts'
-import { certificateRequest } from './certificate-request.ts'
-import { checkCertificate } from './check-certificate.ts'
-import { JoinFailed } from './join-failed.ts'
-import { certificateRequestKind, type RequestState } from './request-state.ts'
-import {
-  type JoinIdentity,
-  type WantedCertificate,
-  wantedCertificate,
-} from './wanted-certificate.ts'
-
-/** What is wanted of a cluster that was found. */
-export interface JoinOrder {
-  /** As discovery returned it. */
-  readonly cluster: Cluster
-  /** Who asks: a bootstrap token, or the certificate that is to be renewed. */
-  readonly credential: KubeconfigUser
-  readonly as: JoinIdentity
-  /** A key whose request is already under way; a new one is made unless given. */
-  readonly keyPem?: Secret
-  /** For how long the certificate is wanted; the signer decides unless given, and may give less. */
-  readonly lifetimeMs?: number
-  /** How long to go on asking while the failure may pass. */
-  readonly timeoutMs?: number
-  /** How long to wait for somebody to approve the request; 0 is not at all. */
-  readonly approvalTimeoutMs?: number
-}
-
-/** What happens while a certificate is asked for. */
-export type JoinProgress =
-  | { readonly step: 'requested'; readonly request: string; readonly resumed: boolean }
-  | { readonly step: 'pending'; readonly request: string; readonly approved: boolean }
-
-/** What joining works with; the defaults are the machine's own. */
-export interface JoinParts extends DiscoveryParts {
-  readonly onJoinProgress?: (progress: JoinProgress) => void
-  /** Told of the key before it is used, so that it can be kept for a second run. */
-  readonly keepKey?: (keyPem: Secret) => Promise<void>
-}
-
-/** A certificate of the cluster, and its key. */
-export interface JoinedIdentity {
-  readonly username: string
-  readonly certificatePem: string
-  readonly keyPem: Secret
-  /** Epoch milliseconds. */
-  readonly expiresAt: number
-  /** Name of the CertificateSigningRequest. */
-  readonly request: string
-}
+import { Asking } from './asking.ts'
+import type { JoinedIdentity, JoinOrder, JoinParts } from './join-order.ts'
+import { certificateRequestKind } from './request-state.ts'
 
 const usualTimeoutMs = 5 * 60_000
-const usualApprovalTimeoutMs = 60 * 60_000
 
 /** Gets a certificate from a cluster that is trusted: makes a key, asks, and waits for the answer; throws JoinFailed. */
 export async function joinCluster(
@@ -84,7 +26,7 @@ export async function joinCluster(
   })
   const client = createKubeClient({ transport, kinds: [certificateRequestKind] })
   try {
-    const key = order.keyPem ? createPrivateKey(order.keyPem.reveal()) : await generateEcKey()
+    const key = keptKey(order.keyPem) ?? (await generateEcKey())
     await parts.keepKey?.(privateKeyPem(key))
     const asking = new Asking(order, { client, key, clock, parts })
     await untilItWorks(() => asking.ask(signal), {
@@ -100,133 +42,13 @@ export async function joinCluster(
   }
 }
 
-interface AskingParts {
-  readonly client: KubeClient
-  readonly key: KeyObject
-  readonly clock: Clock
-  readonly parts: JoinParts
-}
-
-class Asking {
-  readonly #order: JoinOrder
-  readonly #parts: AskingParts
-  readonly #wanted: WantedCertificate
-  readonly #name: string
-
-  constructor(order: JoinOrder, parts: AskingParts) {
-    this.#order = order
-    this.#parts = parts
-    this.#wanted = wantedCertificate(order.as)
-    this.#name = requestName(order.as, parts.key)
+/** The key of an earlier run; undefined if there is none, or what is there cannot be used. */
+function keptKey(pem: Secret | undefined): KeyObject | undefined {
+  if (!pem) return undefined
+  try {
+    const key = createPrivateKey(pem.reveal())
+    return key.asymmetricKeyDetails?.namedCurve === 'prime256v1' ? key : undefined
+  } catch {
+    return undefined
   }
-
-  /** Places the request, or finds the one that an earlier run has placed. */
-  async ask(signal: AbortSignal): Promise<void> {
-    const { client } = this.#parts
-    try {
-      await this.#refuseTakeover(signal)
-      await client.create(certificateRequestKind, this.#request(), {}, signal)
-      this.#tell({ step: 'requested', request: this.#name, resumed: false })
-    } catch (error) {
-      if (!hasReason(error, 'AlreadyExists'))
-        throw joinFailure(error, `a certificate for ${this.#wanted.subject.commonName}`, signal)
-      this.#tell({ step: 'requested', request: this.#name, resumed: true })
-    }
-  }
-
-  async await(
-    pause: Required<DiscoveryParts>['pause'],
-    signal: AbortSignal,
-  ): Promise<JoinedIdentity> {
-    const { client, key, clock } = this.#parts
-    const limitMs = this.#order.approvalTimeoutMs ?? usualApprovalTimeoutMs
-    const late = AbortSignal.timeout(Math.max(limitMs, 1))
-    const either = AbortSignal.any([signal, late])
-    const waiting = { client, name: this.#name, pause, onState: this.#onState() }
-    const pem = await awaitCertificate(waiting, either).catch((error: unknown) => {
-      throw late.aborted && !signal.aborted ? this.#pending() : error
-    })
-    const wanted = this.#wanted
-    const certificate = checkCertificate(pem, { key, wanted, nowMs: clock.now() })
-    return {
-      username: wanted.subject.commonName,
-      certificatePem: pem,
-      keyPem: privateKeyPem(key),
-      expiresAt: Date.parse(certificate.validTo),
-      request: this.#name,
-    }
-  }
-
-  /** Whoever takes the name of a node that is at work would get its secrets. */
-  async #refuseTakeover(signal: AbortSignal): Promise<void> {
-    const { as, credential } = this.#order
-    // A certificate renews itself, and its node is Ready.
-    if (as.kind !== 'node' || credential.clientCertificateData !== undefined) return
-    const node = await this.#parts.client
-      .get(wellKnownKinds.node, { name: as.name }, signal)
-      .catch((error: unknown) => {
-        if (hasReason(error, 'Forbidden', 'NotFound')) return undefined
-        throw error
-      })
-    if (!node || !isReady(node)) return
-    throw new JoinFailed(
-      'node-name-taken',
-      `there is a node ${as.name} already, and it is at work`,
-      {
-        hint: 'choose another --node-name, or remove the other node first: `kubectl delete node`',
-      },
-    )
-  }
-
-  #request(): KubeObject {
-    const { subject, signerName } = this.#wanted
-    const { lifetimeMs } = this.#order
-    return {
-      apiVersion: apiVersionOf(certificateRequestKind),
-      kind: certificateRequestKind.kind,
-      metadata: { name: this.#name },
-      spec: {
-        request: Buffer.from(certificateRequest(this.#parts.key, subject)).toString('base64'),
-        signerName,
-        usages: ['digital signature', 'client auth'],
-        ...(lifetimeMs !== undefined && { expirationSeconds: Math.round(lifetimeMs / 1000) }),
-      },
-    }
-  }
-
-  #onState(): (state: RequestState) => void {
-    let told: boolean | undefined
-    return (state) => {
-      if ('certificatePem' in state || state.approved === told) return
-      told = state.approved
-      this.#tell({ step: 'pending', request: this.#name, approved: state.approved })
-    }
-  }
-
-  #tell(progress: JoinProgress): void {
-    this.#parts.parts.onJoinProgress?.(progress)
-  }
-
-  #pending(): JoinFailed {
-    return new JoinFailed('approval-pending', `nobody has answered request ${this.#name} yet`, {
-      hint: `an administrator approves it with \`kubectl certificate approve ${this.#name}\`; then run the same again, it goes on where it was`,
-    })
-  }
-}
-
-/** The same key asks under the same name, so that a second run finds the request of the first. */
-function requestName(as: JoinIdentity, key: KeyObject): string {
-  const digest = createHash('sha256')
-    .update(publicKeyOf(key).export({ type: 'spki', format: 'der' }))
-    .update(`${as.kind} ${as.name}`)
-    .digest('hex')
-  return `${as.kind}-csr-${digest.slice(0, 32)}`
-}
-
-function isReady(node: KubeObject): boolean {
-  const status = isRecord(node['status']) ? node['status'] : {}
-  const conditions = Array.isArray(status['conditions']) ? status['conditions'] : []
-  return conditions
-    .filter(isRecord)
-    .some((condition) => condition['type'] === 'Ready' && condition['status'] === 'True')
 }

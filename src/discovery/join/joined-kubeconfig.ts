@@ -1,5 +1,5 @@
 import type { Cluster, Kubeconfig, KubeconfigUser } from '../../kubeconfig/index.ts'
-import type { JoinedIdentity } from './join-cluster.ts'
+import type { JoinedIdentity } from './join-order.ts'
 
 /** A kubeconfig for a cluster that was found, and for who joined it if anybody did. */
 export function joinedKubeconfig(
