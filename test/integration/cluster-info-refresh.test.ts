@@ -1,3 +1,4 @@
+import { EventEmitter, once } from 'node:events'
 import { cp, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -124,6 +125,26 @@ describe('a kubeconfig is refreshed [DISC-C8, DISC-R4]', () => {
     expect((await entry()).server).toBe(url())
     expect((await refresh()).code).toBe(0)
     expect((await entry()).server).toContain('localhost')
+  })
+
+  test('again and again with --watch, until it is told to end', async () => {
+    const second = url().replace('127.0.0.1', 'localhost')
+    await write({ server: url(), certificateAuthorityData: roots() })
+    const drain = new AbortController()
+    const lines = new EventEmitter()
+    const said = once(lines, 'line')
+    const call = ['cluster-info', 'refresh', '--kubeconfig', path, '--watch', '--every', '1s']
+    const running = runInProcess(call, {
+      drain: drain.signal,
+      onStdout: (text) => lines.emit('line', text),
+    })
+    await said
+    const saidAgain = once(lines, 'line')
+    await setServer(second)
+    expect(String(await saidAgain)).toContain(second)
+    drain.abort()
+    expect((await running).code).toBe(0)
+    expect((await entry()).server).toBe(second)
   })
 
   test('with the roots in it that a file had', async () => {
