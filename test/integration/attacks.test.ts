@@ -157,7 +157,7 @@ describe('who may only update creates nothing by a PUT', () => {
 })
 
 describe('the server is no confused deputy', () => {
-  test('a Pod that claims a loopback address sends no traffic there', async () => {
+  test('a Pod cannot claim a loopback address, and so sends no traffic there', async () => {
     const owner = as('owner')
     const inMine = '/api/v1/namespaces/mine'
     const patch = { 'content-type': 'application/merge-patch+json' }
@@ -167,9 +167,9 @@ describe('the server is no confused deputy', () => {
         spec: { selector: { app: 'inward' }, ports: [{ port: 80 }] },
       }),
     )
-    for (const [name, ip] of [
-      ['loopback', '127.0.0.1'],
-      ['other', '10.1.2.3'],
+    for (const [name, ip, code] of [
+      ['loopback', '127.0.0.1', 403],
+      ['other', '10.1.2.3', 200],
     ]) {
       await made(
         owner.post(`${inMine}/pods`, {
@@ -180,7 +180,7 @@ describe('the server is no confused deputy', () => {
       const conditions = [{ type: 'Ready', status: 'True' }]
       const body = { status: { phase: 'Running', podIP: ip, podIPs: [{ ip }], conditions } }
       const call = { method: 'PATCH', headers: patch, body }
-      expect((await owner.request(`${inMine}/pods/${name}/status`, call)).status).toBe(200)
+      expect((await owner.request(`${inMine}/pods/${name}/status`, call)).status).toBe(code)
     }
     const watch = await owner.watch(
       '/apis/discovery.k8s.io/v1/namespaces/mine/endpointslices?watch=1',
