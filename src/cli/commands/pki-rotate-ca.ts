@@ -137,7 +137,7 @@ async function act(action: CaRotationAction, directory: DataDirectory, io: Io): 
   const { serverProcess } = await import('../server-process.ts')
   const { untilFollowed } = await import('../ca-rotation-follow.ts')
   const before = await readCaRotation(directory.pki)
-  const lock = await acquireDirectoryLock(directory.pki, serverProcess())
+  const lock = await acquireDirectoryLock(directory.pki, serverProcess()).catch(busy)
   try {
     const order = { directory: directory.pki, now: systemClock.now() }
     const after = await rotateCa(action, order)
@@ -148,6 +148,14 @@ async function act(action: CaRotationAction, directory: DataDirectory, io: Io): 
   } finally {
     await lock.release()
   }
+}
+
+function busy(cause: unknown): never {
+  if (!(cause instanceof CommandFailed) || cause.code !== 'DATA_DIR_IN_USE') throw cause
+  throw new CommandFailed('CA_ROTATION_BUSY', 'another `sallyport pki rotate-ca` is at work', {
+    hint: 'wait for it, then see `sallyport pki rotate-ca status`',
+    cause,
+  })
 }
 
 /** `sallyport pki rotate-ca`. */
