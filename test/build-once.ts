@@ -1,12 +1,24 @@
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { copyFile, mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import {
+  copyFile,
+  cp,
+  mkdir,
+  readdir,
+  rename,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const cache = join(root, 'node_modules/.cache/sallyport/test-builds')
+/** Parts of the package that are not compiled. */
+const shipped = ['examples/whoami-addon']
 const keepForMs = 24 * 3600 * 1000
 
 let building: Promise<string> | undefined
@@ -40,6 +52,9 @@ async function compileTo(directory: string): Promise<void> {
   await mkdir(directory, { recursive: true })
   // The nearest package.json makes the files modules, and some read their version from it.
   await copyFile(join(root, 'package.json'), join(directory, 'package.json'))
+  // What the package brings along finds the package by its name, whose exports lie in `dist`.
+  for (const part of shipped) await cp(join(root, part), join(directory, part), { recursive: true })
+  await symlink('src', join(directory, 'dist'))
   const config = join(directory, 'tsconfig.json')
   const settings = {
     extends: join(root, 'tsconfig.json'),
@@ -61,9 +76,11 @@ async function compileTo(directory: string): Promise<void> {
 /** Changes whenever a source file does. */
 async function fingerprint(): Promise<string> {
   const hash = createHash('sha256')
-  for (const folder of ['src', 'bench']) {
+  for (const folder of ['src', 'bench', ...shipped]) {
     const names = await readdir(join(root, folder), { recursive: true })
-    for (const name of names.filter((each) => /\.(?:ts|json)$/.test(each)).sort()) {
+    for (const name of names
+      .filter((each) => /\.(?:ts|json|js|css|html|yaml)$/.test(each))
+      .sort()) {
       const { mtimeMs, size } = await stat(join(root, folder, name))
       hash.update(`${folder}/${name} ${mtimeMs} ${size}\n`)
     }
