@@ -59,6 +59,7 @@ test('for a person it prints address, kubeconfig and three commands to try [GND-
   expect(stdout).toMatch(/serves the Kubernetes API at https:\/\/127\.0\.0\.1:\d+/)
   expect(stdout).toContain(join(dataDirectory, 'admin.kubeconfig'))
   expect(stdout.match(/^ {2}kubectl /gm)).toHaveLength(3)
+  expect(stdout).toContain(`sallyport token create --kubeconfig ${dataDirectory}`)
 })
 
 describe('the tunnel [TUN-I2]', () => {

@@ -69,6 +69,7 @@ export const upCommand = defineCommand({
           `Administrator's kubeconfig: ${adminKubeconfig}`,
           ...tunnelLines(places),
           ...addons.flatMap((addon) => addonLines(addon, adminKubeconfig)),
+          `Machines join by the line that this prints: sallyport token create --kubeconfig ${adminKubeconfig}`,
           '',
           'Try next, in another terminal:',
           `  export KUBECONFIG=${adminKubeconfig}`,
