@@ -57,7 +57,8 @@ describe('requests on one connection', () => {
     const good = head('GET /2 HTTP/1.1', auth(lab))
     const { text, closed } = await sendRaw(lab.port, bad + good, { untilClose: true })
     expect([text.match(/HTTP\/1\.1 \d+/g), closed]).toEqual([['HTTP/1.1 400'], true])
-    expect(lab.addon.seen).toEqual([])
+    await sendRaw(lab.port, head('GET /3 HTTP/1.1', auth(lab)))
+    expect(lab.addon.seen.map(({ url }) => url)).toEqual(['/3'])
   })
 
   test('of users that follow each other never mix, on one connection to the add-on [ADDON-T35]', async () => {

@@ -60,7 +60,9 @@ export class Exchanges {
     this.#answering.set(request.socket, response)
     const story = this.#begin(request, response)
     try {
-      const { read, user } = await this.#judge(request, story)
+      // Nothing is awaited before this: a request in the same packet is already at the door.
+      const read = readRequest(request, this.#parts.rules)
+      const user = await this.#authenticate(read, story)
       if (request.headers[renewName] !== undefined) {
         this.#parts.tunnels.renew(String(request.headers[renewName]), user)
         response.writeHead(204).end()
@@ -87,8 +89,9 @@ export class Exchanges {
     }
     const story: Story = { began: clock.monotonic(), reason: 'ok' }
     try {
-      const { read, user } = await this.#judge(request, story)
+      const read = readRequest(request, this.#parts.rules)
       const protocol = protocolOf(request)
+      const user = await this.#authenticate(read, story)
       const identity = this.#identityOf(user)
       const idleMs = limits.tunnelIdleMs
       const shared = { upstream, tunnels, request, socket, head, idleMs }
@@ -118,15 +121,10 @@ export class Exchanges {
     return story
   }
 
-  async #judge(
-    request: IncomingMessage,
-    story: Story,
-  ): Promise<{ read: GuardedRequest; user: AddonUser }> {
-    const { rules, proof } = this.#parts
-    const read = readRequest(request, rules)
-    const user = await authenticate(read.authorization, proof)
+  async #authenticate(read: GuardedRequest, story: Story): Promise<AddonUser> {
+    const user = await authenticate(read.authorization, this.#parts.proof)
     story.user = user
-    return { read, user }
+    return user
   }
 
   #identityOf(user: AddonUser): readonly string[] {
@@ -140,7 +138,6 @@ export class Exchanges {
   #refuse(request: IncomingMessage, response: ServerResponse, error: unknown, story: Story): void {
     const refusal = this.#toRefusal(error)
     story.reason = refusal.reason
-    // Before the next turn: a request in the same packet is already at the door.
     if (refusal.isMalformed) this.#condemned.add(request.socket)
     if (response.headersSent || response.destroyed) {
       response.destroy()
