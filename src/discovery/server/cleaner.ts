@@ -8,6 +8,7 @@ import {
   wellKnownKinds,
 } from '../../core/index.ts'
 import { isTokenSecret, tokenNamespace, tokenSecretType } from '../tokens/stored-token.ts'
+import { waitUntil } from './wait-until.ts'
 
 interface DyingToken {
   readonly uid: string | undefined
@@ -42,8 +43,8 @@ export function createTokenCleaner(view: ClusterView, clock: Clock): Controller 
     reconcile: async (name, signal) => {
       const { expiresAt, uid } = tokens.get(name) ?? {}
       if (expiresAt === undefined) return undefined
-      const leftMs = expiresAt - clock.now()
-      if (leftMs > 0) return { againAfterMs: leftMs }
+      const now = clock.now()
+      if (expiresAt > now) return { againAfterMs: waitUntil(expiresAt, now) }
       await remove(view, { name, uid }, signal)
       return undefined
     },

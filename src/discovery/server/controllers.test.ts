@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { LocalCluster } from '../../api/controllers/local-cluster.suite.ts'
-import { isRecord, type KubeObject, systemClock, wellKnownKinds } from '../../core/index.ts'
+import {
+  isRecord,
+  type KubeObject,
+  longestTimerMs,
+  systemClock,
+  wellKnownKinds,
+} from '../../core/index.ts'
 import { clusterInfoKey } from '../location/cluster-info-key.ts'
 import { signWithToken } from '../signing/detached-signature.ts'
 import { parseBootstrapToken } from '../tokens/bootstrap-token.ts'
@@ -116,6 +122,27 @@ describe('the cleaner', () => {
     await cluster.untilGone(wellKnownKinds.secret, secretKey('bbbbbb'))
     expect(Date.now()).toBeGreaterThanOrEqual(soon)
     expect(await cluster.get(wellKnownKinds.secret, secretKey('cccccc'))).toBeDefined()
+  })
+
+  test('[DISC-S6] is not kept busy by tokens that live longer than a timer can wait', async () => {
+    const cluster = await openCluster(
+      tokenOf('aaaaaa', { expiresAt: Date.now() + 90 * 86_400_000 }),
+    )
+    const controllers = [
+      createTokenCleaner(cluster.view, systemClock),
+      createSigner(cluster.view, systemClock),
+    ]
+    const waits: number[] = []
+    for (const controller of controllers) {
+      for (const watch of controller.watches) {
+        const { items } = await cluster.view.list(watch.kind, watch.query, cluster.signal)
+        for (const item of items) watch.put(item)
+      }
+      const key = controller.firstKeys?.[0] ?? 'bootstrap-token-aaaaaa'
+      const outcome = await controller.reconcile(key, cluster.signal)
+      waits.push(outcome && 'againAfterMs' in outcome ? outcome.againAfterMs : 0)
+    }
+    expect(waits).toEqual([longestTimerMs, longestTimerMs])
   })
 
   test('[DISC-S6] deletes a token whose end nobody can read', async () => {

@@ -18,6 +18,7 @@ import {
   tokenSecretType,
 } from '../tokens/stored-token.ts'
 import { clusterInfoKey } from './discovery-requests.ts'
+import { waitUntil } from './wait-until.ts'
 
 const signaturePrefix = 'jws-kubeconfig-'
 const everything = 'cluster-info'
@@ -41,7 +42,7 @@ export function createSigner(view: ClusterView, clock: Clock): Controller {
       )
       // A token that dies takes its signature along, whether or not somebody deletes it.
       const ends = signing.flatMap(({ expiresAt }) => expiresAt ?? [])
-      return ends.length > 0 ? { againAfterMs: Math.min(...ends) - now } : undefined
+      return ends.length > 0 ? { againAfterMs: waitUntil(Math.min(...ends), now) } : undefined
     },
   }
 }
