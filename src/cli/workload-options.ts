@@ -83,7 +83,7 @@ export const workloadOptions = {
     type: 'boolean',
     default: true,
     describe:
-      'show the files at /var/run/secrets/kubernetes.io/serviceaccount, to the process alone (Linux only); --no-in-cluster sets KUBECONFIG instead',
+      'show the files at /var/run/secrets/kubernetes.io/serviceaccount, to the process alone (Linux only); with --no-in-cluster only clients that read KUBECONFIG find them',
     group: 'Service account',
   },
   'lease-duration': {

@@ -68,20 +68,17 @@ async function preparePlace(
 ): Promise<Place> {
   const source = join(root, 'serviceaccount')
   const directory = await ProjectedDirectory.create(source, host.clock)
-  if (!inCluster) {
-    const kubeconfig = join(root, 'kubeconfig')
-    const { server } = host
-    const { namespace } = plan
-    await writeServiceAccountKubeconfig(kubeconfig, { server, namespace, directory: source })
-    const env = { ...workloadEnvironment(host.env, plan, source), KUBECONFIG: kubeconfig }
-    return { directory, env, words: (command) => command }
-  }
+  const shown = inCluster ? serviceAccountPath : source
+  const kubeconfig = join(root, 'kubeconfig')
+  const { server } = host
+  const facts = { server, namespace: plan.namespace, directory: shown }
+  await writeServiceAccountKubeconfig(kubeconfig, facts)
+  // Also in a cluster: without it kubectl would take ~/.kube/config, and act as the person at the keyboard.
+  const own = { ...workloadEnvironment(host.env, plan, shown), KUBECONFIG: kubeconfig }
+  if (!inCluster) return { directory, env: own, words: (command) => command }
   const stage = join(root, 'stage')
   await mkdir(stage, { mode: 0o700 })
-  const env = {
-    ...workloadEnvironment(host.env, plan, serviceAccountPath),
-    ...inClusterEnvironment(host.server),
-  }
+  const env = { ...own, ...inClusterEnvironment(server) }
   const namespace = { isRoot: host.isRoot, source, stage, parent: host.pid }
   const words = (command: readonly string[]) => inMountNamespace(namespace, command)
   const complaint = await complaintOf(words(['true']), env)

@@ -38,8 +38,8 @@ export interface WorkloadHost {
   readonly uid: number
   /** Whether there is such a process. */
   readonly isAlive: (pid: number) => boolean
-  /** Where private directories are made. */
-  readonly runtimeDirectory: string
+  /** Where private directories may be made; the first that is safe is taken. */
+  readonly runtimeDirectories: readonly string[]
   readonly sendSignal: SendSignal
   readonly clock: Clock
   readonly log: Logger

@@ -93,7 +93,7 @@ export class WorkloadRunner {
 
   async #place(): Promise<string> {
     const path = await mkdtemp(join(tmpdir(), 'workload-place-'))
-    await chmod(path, 0o777)
+    await chmod(path, 0o1777)
     this.#places.push(path)
     return path
   }

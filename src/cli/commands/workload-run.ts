@@ -78,7 +78,7 @@ async function openHost(values: WorkloadValues, io: Io) {
     pid: process.pid,
     uid: process.getuid?.() ?? 0,
     isAlive,
-    runtimeDirectory: io.env['XDG_RUNTIME_DIR'] || tmpdir(),
+    runtimeDirectories: [io.env['XDG_RUNTIME_DIR'], tmpdir()].flatMap((path) => path || []),
     sendSignal: (pid, signal) => void process.kill(pid, signal),
     clock: systemClock,
     log: createLogger({

@@ -3,7 +3,7 @@ import type { WorkloadPlan } from '../pod/workload-plan.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** What every workload is told of itself; KUBECONFIG of the machine is not for it. */
+/** What every workload is told of itself; the kubeconfig of the machine is not for it. */
 export function workloadEnvironment(
   env: Environment,
   plan: WorkloadPlan,

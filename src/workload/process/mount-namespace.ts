@@ -58,7 +58,7 @@ export function inMountNamespace(plan: NamespacePlan, command: readonly string[]
 }
 
 const without =
-  '--no-in-cluster goes without: the process finds its token by KUBECONFIG, which kubectl and most clients read'
+  '--no-in-cluster goes without: clients that read KUBECONFIG, as kubectl does, find the token all the same'
 
 /** Why there is no mount namespace here, and what to do. */
 export function noMountNamespace(platform: string, why?: string): CommandFailed {
