@@ -32,7 +32,9 @@ const rotate = async (...args: string[]) => {
 }
 const inPki = (name: string): Promise<string> => readFile(join(dataDirectory, 'pki', name), 'utf8')
 
-describe('the CA is replaced between two runs of the server [DISC-S14]', () => {
+describe('the CA is replaced between two runs of the server [DISC-S14]', {
+  timeout: 60_000,
+}, () => {
   test('the files change, and the next start takes them over', async () => {
     const first = (await start()).serving.pki.clusterCa.certificate
     await server?.halt()

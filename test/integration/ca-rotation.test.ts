@@ -133,7 +133,9 @@ async function rootsByJoinLine(): Promise<number> {
   return rootsIn(out)
 }
 
-describe('the CA is replaced while clients are busy [DISC-S14, DISC-R4, DISC-R46, DISC-R48]', () => {
+describe('the CA is replaced while clients are busy [DISC-S14, DISC-R4, DISC-R46, DISC-R48]', {
+  timeout: 60_000,
+}, () => {
   let followed: FollowedCluster
   let busy: BusyClient
   let path: string

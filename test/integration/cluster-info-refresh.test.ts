@@ -83,7 +83,7 @@ async function setServer(...addresses: string[]): Promise<void> {
 }
 beforeEach(() => setServer(url()))
 
-describe('a kubeconfig is refreshed [DISC-C8, DISC-R4]', () => {
+describe('a kubeconfig is refreshed [DISC-C8, DISC-R4]', { timeout: 60_000 }, () => {
   test('with id and every address, and nothing else in it changes', async () => {
     const second = url().replace('127.0.0.1', 'localhost')
     await setServer(second, url())
@@ -163,7 +163,9 @@ describe('a kubeconfig is refreshed [DISC-C8, DISC-R4]', () => {
   })
 })
 
-describe('what cannot be refreshed says so, and changes nothing [DISC-R48, DISC-R44]', () => {
+describe('what cannot be refreshed says so, and changes nothing [DISC-R48, DISC-R44]', {
+  timeout: 60_000,
+}, () => {
   const lost = async (cluster: Cluster, groups: readonly string[] = []) => {
     await write(cluster, groups)
     const before = await readFile(path, 'utf8')
@@ -228,13 +230,14 @@ describe('what cannot be refreshed says so, and changes nothing [DISC-R48, DISC-
   })
 })
 
-describe('a client that follows its cluster [DISC-R45, DISC-R48, DISC-C9]', () => {
-  const signal = AbortSignal.timeout(60_000)
+describe('a client that follows its cluster [DISC-R45, DISC-R48, DISC-C9]', {
+  timeout: 60_000,
+}, () => {
   const ask = (followed: FollowedCluster) =>
     createKubeClient({ transport: followed.transport }).get(
       wellKnownKinds.configMap,
       { namespace: 'kube-public', name: 'cluster-info' },
-      signal,
+      AbortSignal.timeout(60_000),
     )
   const open = async () => FollowedCluster.open(await loadContext({ explicitPath: path, home: '' }))
 

@@ -33,7 +33,9 @@ afterAll(async () => {
 })
 
 async function run(...args: string[]): Promise<{ code: number; shown: Shown; stderr: string }> {
-  const call = ['cluster-info', ...args, '--output', 'json', '--data-dir', server.dataDirectory]
+  const quick = args[0] === 'set-server' ? ['--no-probe'] : []
+  const where = ['--output', 'json', '--data-dir', server.dataDirectory]
+  const call = ['cluster-info', ...args, ...quick, ...where]
   const { code, stdout, stderr } = await runInProcess(call)
   return { code, stderr, shown: JSON.parse(stdout) as Shown }
 }
@@ -44,7 +46,7 @@ const ownPin = (): string => spkiPin(server.serving.pki.clusterCa.certificate)
 const clusterInfo = async () =>
   (await (await server.admin()).get(infoPath)).object as unknown as { data: Record<string, string> }
 
-describe('cluster-info show [DISC-S5, DISC-R44]', () => {
+describe('cluster-info show [DISC-S5, DISC-R44]', { timeout: 60_000 }, () => {
   test('tells id, addresses, roots with pins and validity', async () => {
     const admin = await server.admin()
     const { metadata } = (await admin.get('/api/v1/namespaces/kube-system')).object
@@ -70,7 +72,7 @@ describe('cluster-info show [DISC-S5, DISC-R44]', () => {
   })
 })
 
-describe('a change by an operator [DISC-S5]', () => {
+describe('a change by an operator [DISC-S5]', { timeout: 60_000 }, () => {
   test('is signed again by every signing token, and stays over a restart, which is told', async () => {
     const stored = {
       token: generateBootstrapToken(),
@@ -100,6 +102,14 @@ describe('a change by an operator [DISC-S5]', () => {
     expect(await show()).toMatchObject({ addresses, setByOperator: { addresses: true } })
     expect(await server.logged('addresses in cluster-info stay as set')).toContain('api.example')
     await eventually('signed', isSigned)
+  })
+
+  test('is warned of if it does not work from here', async () => {
+    const dead = 'https://127.0.0.1:1'
+    const call = ['cluster-info', 'set-server', own(), dead, '--data-dir', server.dataDirectory]
+    const { code, stderr } = await runInProcess(call)
+    expect([code, stderr]).toEqual([0, expect.stringContaining(`${dead} cannot be used from here`)])
+    expect(stderr).not.toContain(own())
   })
 
   test('may be taken back', async () => {
@@ -139,7 +149,9 @@ describe('a change by an operator [DISC-S5]', () => {
   })
 })
 
-describe('what clients would refuse is not written [DISC-S5, DISC-R11]', () => {
+describe('what clients would refuse is not written [DISC-S5, DISC-R11]', {
+  timeout: 60_000,
+}, () => {
   test.each([
     ['an http address', ['set-server', 'http://a'], 'BAD_ARGUMENTS'],
     ['a password in an address', ['set-server', 'https://me:secret@a'], 'BAD_ARGUMENTS'],

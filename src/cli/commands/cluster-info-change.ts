@@ -1,6 +1,12 @@
 import type { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { CommandFailed, type OptionTable, systemClock, systemErrorCode } from '../../core/index.ts'
+import {
+  CommandFailed,
+  type OptionTable,
+  SallyportError,
+  systemClock,
+  systemErrorCode,
+} from '../../core/index.ts'
 import type { ClusterLocation } from '../../kubeconfig/index.ts'
 import {
   type ClusterSourceValues,
@@ -31,7 +37,10 @@ interface Change {
   readonly change: (location: ClusterLocation) => ClusterLocation
 }
 
-async function applyChange({ source, output, done, change }: Change, io: Io): Promise<void> {
+async function applyChange(
+  { source, output, done, change }: Change,
+  io: Io,
+): Promise<ClusterLocation> {
   const { changeClusterInfo, readClusterInfo, rootReports } = await import(
     '../../discovery/index.ts'
   )
@@ -41,14 +50,34 @@ async function applyChange({ source, output, done, change }: Change, io: Io): Pr
   if (output === 'json') {
     const roots = rootReports(info.location.rootsPem)
     io.stdout(`${JSON.stringify({ changed, ...clusterInfoAsJson(info, roots) })}\n`)
-    return
-  }
-  io.stdout(
-    changed
-      ? `${done}; every signing token signs cluster-info again\n`
-      : 'nothing to do: cluster-info says so already\n',
-  )
+  } else if (changed) io.stdout(`${done}; every signing token signs cluster-info again\n`)
+  else io.stdout('nothing to do: cluster-info says so already\n')
+  return info.location
 }
+
+/** Clients elsewhere may fare better, so this is no failure. */
+async function warnOfAddresses(location: ClusterLocation, io: Io): Promise<void> {
+  const { askLocation } = await import('../../discovery/refresh/index.ts')
+  const { withLocation } = await import('../../kubeconfig/index.ts')
+  const warnings = location.addresses.map(async (address) => {
+    const cluster = withLocation({ server: address }, { ...location, addresses: [address] })
+    const signal = AbortSignal.any([io.drain, AbortSignal.timeout(probeWithinMs)])
+    const problem = await askLocation({ cluster, user: {}, signal }).then(
+      () => undefined,
+      (error: unknown) => error,
+    )
+    if (problem === undefined || isRefusal(problem)) return
+    const why = problem instanceof Error ? problem.message : 'unknown failure'
+    io.stderr(`warning: ${address} cannot be used from here: ${why}\n`)
+  })
+  await Promise.all(warnings)
+}
+
+const probeWithinMs = 5_000
+
+/** Whoever is refused has reached the cluster. */
+const isRefusal = (error: unknown): boolean =>
+  error instanceof SallyportError && error.code === 'LOCATION_REFUSED'
 
 /** `sallyport cluster-info set-server`. */
 export const clusterInfoSetServerCommand = defineCommand({
@@ -70,6 +99,12 @@ export const clusterInfoSetServerCommand = defineCommand({
       group: 'Cluster',
       defaultText: 'as before',
     },
+    probe: {
+      type: 'boolean',
+      default: true,
+      describe: 'warn of addresses that cannot be reached and verified from here',
+      group: 'Cluster',
+    },
     ...commonOptions,
   },
   examples: [
@@ -82,13 +117,14 @@ export const clusterInfoSetServerCommand = defineCommand({
       does: 'clients of Sallyport try until one works; others use the first',
     },
   ],
-  run: async ({ options: { output, systemRoots, ...source }, args }, io) => {
+  run: async ({ options: { output, systemRoots, probe, ...source }, args }, io) => {
     const { parseApiAddress } = await import('../../discovery/client/index.ts')
     const { withAddresses } = await import('../../discovery/index.ts')
     const [first = '', ...others] = args.map(parseApiAddress)
     const change = withAddresses([first, ...others], systemRoots)
     const done = `the cluster is reached at ${[first, ...others].join(', ')}`
-    await applyChange({ source, output, done, change }, io)
+    const location = await applyChange({ source, output, done, change }, io)
+    if (probe) await warnOfAddresses(location, io)
   },
 })
 

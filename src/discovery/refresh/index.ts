@@ -1,3 +1,4 @@
+export { askLocation, type LocationAnswer, type LocationQuestion } from './ask-location.ts'
 export { FollowedCluster, type FollowedClusterOptions } from './followed-cluster.ts'
 export { LocationLost, type LocationReason } from './location-lost.ts'
 export { entryOf, type KeptEntry, refreshKubeconfig } from './refresh-kubeconfig.ts'

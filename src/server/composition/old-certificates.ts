@@ -34,8 +34,9 @@ const mostNoted = 1_000
 /** Notes who still shows a certificate of a CA that is being replaced, so that it is not dropped too early. */
 export class OldCertificates {
   readonly #parts: OldCertificateParts
-  readonly #isOld = new WeakMap<VerifiedClientCertificate, boolean>()
-  readonly #seen = new Map<string, { readonly facts: object; lastSeen: number }>()
+  /** What is noted of a certificate; undefined for those of the CA that signs. */
+  readonly #known = new WeakMap<VerifiedClientCertificate, { readonly facts: object | undefined }>()
+  readonly #seen = new Map<string, { readonly facts: object; readonly lastSeen: number }>()
   #isRotating = false
   #isNew = false
 
@@ -54,22 +55,21 @@ export class OldCertificates {
 
   /** A connection was used whose certificate was verified. */
   saw(certificate: VerifiedClientCertificate, socket: Socket): void {
-    if (!this.#isRotating || !this.#checkOld(certificate, socket)) return
-    const { serial, commonName: user, organizations: groups, notAfter } = certificate
-    if (!this.#seen.has(serial) && this.#seen.size >= mostNoted) return
-    const [leaf] = peerCertificates(socket)
-    const facts = { user, groups, issuer: leaf?.issuer ?? '', expires: kubeTime(notAfter) }
+    if (!this.#isRotating) return
+    const known = this.#known.get(certificate) ?? { facts: this.#factsOf(certificate, socket) }
+    this.#known.set(certificate, known)
+    const { facts } = known
+    const { serial } = certificate
+    if (!facts || (!this.#seen.has(serial) && this.#seen.size >= mostNoted)) return
     this.#seen.set(serial, { facts, lastSeen: this.#parts.clock.now() })
     this.#isNew = true
   }
 
-  #checkOld(certificate: VerifiedClientCertificate, socket: Socket): boolean {
-    const known = this.#isOld.get(certificate)
-    if (known !== undefined) return known
+  #factsOf(certificate: VerifiedClientCertificate, socket: Socket): object | undefined {
     const [leaf] = peerCertificates(socket)
-    const isOld = leaf?.verify(this.#parts.pki.clusterCa.certificate.publicKey) === false
-    this.#isOld.set(certificate, isOld)
-    return isOld
+    if (!leaf || leaf.verify(this.#parts.pki.clusterCa.certificate.publicKey)) return undefined
+    const { commonName: user, organizations: groups, notAfter } = certificate
+    return { user, groups, issuer: leaf.issuer, expires: kubeTime(notAfter) }
   }
 
   #look(): void {
