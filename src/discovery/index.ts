@@ -1,6 +1,7 @@
 export * from './location/index.ts'
 export { bootstrapTokens } from './server/bootstrap-tokens.ts'
 export { createTokenCleaner } from './server/cleaner.ts'
+export { discoveryMetrics } from './server/discovery-metrics.ts'
 export { clusterInfoKey, discoveryRequests } from './server/discovery-requests.ts'
 export { FailureLimit } from './server/failure-limit.ts'
 export { dnsAddressIn, ensureJoinConfig, type JoinConfig } from './server/join-config.ts'

@@ -188,3 +188,16 @@ test('[DISC-S9] a discovery request never asks for a certificate, whatever its t
   const answer = await caller.request(csrPath, { method: 'POST', body: requestFor({ node: 'x' }) })
   expect(answer.status).toBe(403)
 })
+
+test('[DISC-S10] what becomes of requests is counted', async () => {
+  await bootstrap(bearer(await createToken()), { node: 'counted' })
+  const { text } = await (await server.admin()).get('/metrics')
+  const signer = 'kubernetes.io/kube-apiserver-client-kubelet'
+  for (const outcome of ['approved', 'signed'])
+    expect(text).toMatch(
+      new RegExp(
+        `^sallyport_certificate_requests_total\\{signer="${signer}",outcome="${outcome}"\\} [1-9]`,
+        'm',
+      ),
+    )
+})

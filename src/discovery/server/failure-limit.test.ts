@@ -5,8 +5,17 @@ import { FailureLimit } from './failure-limit.ts'
 function limitOf(perMinute: number) {
   let now = 0
   const clock: Clock = { ...systemClock, monotonic: () => now }
-  const limit = new FailureLimit(clock, perMinute)
+  const counts = { failed: 0, refused: 0 }
+  const limit = new FailureLimit(clock, perMinute, {
+    tokenFailed: () => {
+      counts.failed++
+    },
+    tokenRefused: () => {
+      counts.refused++
+    },
+  })
   return {
+    counts,
     fail: (source: string, id = 'aaaaaa', times = 1) => {
       for (let index = 0; index < times; index++) limit.failed({ source, id })
     },
@@ -25,7 +34,7 @@ function limitOf(perMinute: number) {
 }
 
 test('[DISC-S13] an address is refused after its failures, for any token, until the minute is over', () => {
-  const { fail, isRefused, pass } = limitOf(3)
+  const { fail, isRefused, pass, counts } = limitOf(3)
   fail('10.0.0.1', 'aaaaaa', 2)
   expect(isRefused('10.0.0.1')).toBe(false)
   fail('10.0.0.1')
@@ -34,6 +43,7 @@ test('[DISC-S13] an address is refused after its failures, for any token, until 
   expect(isRefused('10.0.0.1')).toBe(true)
   pass(1)
   expect(isRefused('10.0.0.1')).toBe(false)
+  expect(counts).toEqual({ failed: 3, refused: 3 })
 })
 
 test('[DISC-S13] nobody locks others out of a token, and who has failed waits', () => {

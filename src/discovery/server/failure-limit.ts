@@ -1,4 +1,5 @@
 import { ApiError, type Clock } from '../../core/index.ts'
+import type { DiscoveryMetrics } from './discovery-metrics.ts'
 
 const windowMs = 60_000
 /** Whoever comes from more addresses pushes the oldest out. */
@@ -23,12 +24,18 @@ export interface Attempt {
 export class FailureLimit {
   readonly #clock: Clock
   readonly #perMinute: number
+  readonly #metrics: Pick<DiscoveryMetrics, 'tokenFailed' | 'tokenRefused'>
   readonly #counts = new Map<string, Count>()
 
   /** No limit at all for 0. */
-  constructor(clock: Clock, perMinute: number) {
+  constructor(
+    clock: Clock,
+    perMinute: number,
+    metrics: Pick<DiscoveryMetrics, 'tokenFailed' | 'tokenRefused'>,
+  ) {
     this.#clock = clock
     this.#perMinute = perMinute
+    this.#metrics = metrics
   }
 
   /** Throws 429 if this attempt is not to be looked at. */
@@ -38,6 +45,7 @@ export class FailureLimit {
     const isRefused =
       own >= this.#perMinute || (own > 0 && this.#failuresOf(`of ${id}`) >= this.#perMinute)
     if (!isRefused) return
+    this.#metrics.tokenRefused()
     throw new ApiError(
       'TooManyRequests',
       'too many failures with bootstrap tokens, try again later',
@@ -49,6 +57,7 @@ export class FailureLimit {
 
   /** Takes in that an attempt has failed. */
   failed({ source, id }: Attempt): void {
+    this.#metrics.tokenFailed()
     if (source === undefined || this.#perMinute === 0) return
     this.#count(`from ${source}`)
     this.#count(`of ${id}`)

@@ -40,6 +40,7 @@ const partsFor = (cluster: LocalCluster): CertificateControllerParts => ({
   log: silentLogger,
   ca: () => ca,
   longestMs: 365 * 24 * hourMs,
+  metrics: { certificate: () => {} },
 })
 
 async function startCluster(

@@ -7,6 +7,7 @@ import {
   type Logger,
 } from '../../core/index.ts'
 import type { CertificateAuthority } from '../../pki/index.ts'
+import type { DiscoveryMetrics } from '../server/discovery-metrics.ts'
 import { decideRequest } from './decide-request.ts'
 import { endOfRequest } from './request-lifetime.ts'
 import { signRequest } from './sign-request.ts'
@@ -29,6 +30,7 @@ export interface CertificateControllerParts {
   /** Asked for every certificate; without its key nothing is signed here. */
   readonly ca: () => CertificateAuthority
   readonly longestMs: number
+  readonly metrics: Pick<DiscoveryMetrics, 'certificate'>
 }
 
 /** Approves, signs and in the end removes requests for certificates of Kubernetes' own signers. */
@@ -98,6 +100,7 @@ async function decide(
   const { name, requester } = request
   await writeVerdict(parts.view, request, { ...verdict, nowMs }, signal)
   const { type, reason } = verdict
+  parts.metrics.certificate(request.signer, type === 'Approved' ? 'approved' : 'denied')
   parts.log.info({ request: name, user: requester.username, type, reason }, 'certificate decided')
   return false
 }
@@ -116,10 +119,12 @@ async function sign(
   const seen = { request: from, user: requester.username }
   if ('type' in outcome) {
     await writeVerdict(view, request, { ...outcome, nowMs }, signal)
+    parts.metrics.certificate(request.signer, 'failed')
     log.warn({ ...seen, reason: outcome.reason }, 'certificate refused')
     return false
   }
   await writeCertificate(view, request, outcome.certPem, signal)
+  parts.metrics.certificate(request.signer, 'signed')
   const { serialNumber: serial, validTo } = outcome.certificate
   log.info({ ...seen, serial, validTo }, 'certificate signed')
   return false

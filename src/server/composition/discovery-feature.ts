@@ -8,6 +8,7 @@ import {
   createClusterInfoController,
   createSigner,
   createTokenCleaner,
+  discoveryMetrics,
   discoveryRequests,
   dnsAddressIn,
   ensureJoinConfig,
@@ -30,7 +31,8 @@ export const discoveryFeature: Feature = async (context) => {
   const firstToken = await readFirstToken(options, log)
   const book = await TokenBook.open({ view, clock, log, signal })
   const keys = tokenKeys(book, context.fileToken)
-  const failures = new FailureLimit(clock, options.bootstrapTokenFailures)
+  const metrics = discoveryMetrics(context.metrics)
+  const failures = new FailureLimit(clock, options.bootstrapTokenFailures, metrics)
   let clusterId: string | undefined
   const clusterInfo = {
     view,
@@ -62,6 +64,7 @@ export const discoveryFeature: Feature = async (context) => {
         log,
         ca: () => pki.clusterCa,
         longestMs: options.clusterSigningDuration,
+        metrics,
       }),
     ],
     onListening: async () => {
