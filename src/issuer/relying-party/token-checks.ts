@@ -186,7 +186,10 @@ const serviceAccount: TokenCheck = {
   name: 'service account',
   needs: ['claims'],
   run: (found) => {
-    found.account = readServiceAccountClaims(found.claims ?? {})
+    const read = found.claims ?? {}
+    // Of other issuers an id that is none is left out, as kube-apiserver does.
+    if (Object.hasOwn(read, 'jti')) textClaim(read, 'jti')
+    found.account = readServiceAccountClaims(read)
   },
   tell: ({ account }) => {
     const { namespace = '', serviceAccount: named, bound } = account ?? {}

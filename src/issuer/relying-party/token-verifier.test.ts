@@ -1,6 +1,13 @@
+import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startTestIssuer, type TestIssuer } from '../../testing/index.ts'
-import { anyIssuer, createServiceAccountVerifier, createTokenVerifier } from './token-verifier.ts'
+import { TokenRejected } from './relying-party-errors.ts'
+import {
+  anyIssuer,
+  createServiceAccountVerifier,
+  createTokenVerifier,
+  type TokenVerifier,
+} from './token-verifier.ts'
 import type { VerifierOptions } from './verifier-options.ts'
 
 /** The machine's clock, ahead by as much as a test wants. */
@@ -97,6 +104,79 @@ describe('tokens of others never make us fetch anything [ISS-P2]', () => {
     expect(await codeOf(verifier.verify(token()))).toMatch(/^(wrong-issuer|malformed|too-large)$/)
     await verifier.explain(token())
     expect(issuer.requests.length + other.requests.length).toBe(before)
+  })
+})
+
+describe('whatever is shown as a token, the answer is a verdict and never a fault', () => {
+  let verifier: TokenVerifier
+  beforeAll(async () => {
+    verifier = createServiceAccountVerifier({ ...other.verifierOptions, audience: 'x' })
+    await verifier.verify(other.serviceAccountToken({ audience: 'x' }))
+  })
+  const isJudged = async (token: string): Promise<boolean> => {
+    const error = await verifier.verify(token).then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    )
+    const { accepted } = await verifier.explain(token)
+    return accepted ? error === undefined : error instanceof TokenRejected
+  }
+  const encoded = (value: unknown): string =>
+    Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
+
+  test('any text', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.string({ unit: 'binary' }), async (text) => {
+        expect(await isJudged(text)).toBe(true)
+      }),
+    )
+  })
+
+  test('any header and any claims of the issuer', async () => {
+    const header = fc.record({
+      alg: fc.constantFrom('ES256', 'none', 'HS256', 5),
+      kid: fc.jsonValue(),
+    })
+    const parts = fc.tuple(header, fc.dictionary(fc.string(), fc.jsonValue()), fc.base64String())
+    await fc.assert(
+      fc.asyncProperty(parts, async ([head, claims, signature]) => {
+        const token = [encoded(head), encoded({ ...claims, iss: other.issuer }), signature].join(
+          '.',
+        )
+        expect(await isJudged(token)).toBe(true)
+      }),
+      { numRuns: 50 },
+    )
+  })
+
+  test.each([null, 5, [], {}, ''])(
+    'a jti of %j: refused, of other issuers left out',
+    async (jti) => {
+      const token = other.serviceAccountToken({ audience: 'x', claims: { jti } })
+      expect([await isJudged(token), await codeOf(verifier.verify(token))]).toEqual([
+        true,
+        'bad-claims',
+      ])
+      const any = createTokenVerifier({ ...other.verifierOptions, audience: 'x' })
+      expect(await any.verify(token)).not.toHaveProperty('id')
+      expect((await any.explain(token)).accepted).toBe(true)
+    },
+  )
+
+  test('any claims that the issuer has signed', async () => {
+    const names = fc.constantFrom('aud', 'exp', 'nbf', 'iat', 'sub', 'jti', 'kubernetes.io', 'iss')
+    const own = fc.dictionary(
+      fc.constantFrom('namespace', 'serviceaccount', 'pod', 'node'),
+      fc.jsonValue(),
+    )
+    const claims = fc.dictionary(names, fc.oneof(fc.jsonValue(), own))
+    await fc.assert(
+      fc.asyncProperty(claims, async (changed) => {
+        const token = other.serviceAccountToken({ audience: 'x', claims: changed })
+        expect(await isJudged(token)).toBe(true)
+      }),
+      { numRuns: 50 },
+    )
   })
 })
 

@@ -2,7 +2,7 @@ import { type JsonObject, member, textClaim } from '../../jose/index.ts'
 import type { ServiceAccountClaims } from '../tokens/service-account-claims.ts'
 import { unverifiedIssuer } from '../tokens/unverified-issuer.ts'
 import { type Explanation, explainToken } from './explain-token.ts'
-import { asRejection, TokenRejected } from './relying-party-errors.ts'
+import { asRejection } from './relying-party-errors.ts'
 import {
   type Findings,
   serviceAccountChecks,
@@ -20,7 +20,7 @@ export interface VerifiedToken {
   readonly audiences: readonly string[]
   /** Milliseconds since 1970. */
   readonly expiresAt: number
-  /** `jti`, where it has one. */
+  /** `jti`, where it has one that is a text. */
   readonly id?: string
   /** Everything that it says. */
   readonly claims: JsonObject
@@ -94,14 +94,12 @@ function verifiedToken({ claims, audiences, expiresAt }: Findings): VerifiedToke
   if (!claims || !audiences || expiresAt === undefined)
     throw new TypeError('a token was accepted without all checks')
   const jti = member(claims, 'jti')
-  if (jti !== undefined && typeof jti !== 'string')
-    throw new TokenRejected('bad-claims', 'the claim jti is not a string')
   return {
     issuer: textClaim(claims, 'iss'),
     subject: textClaim(claims, 'sub'),
     audiences,
     expiresAt,
-    ...(jti !== undefined && { id: jti }),
+    ...(typeof jti === 'string' && jti !== '' && { id: jti }),
     claims,
   }
 }

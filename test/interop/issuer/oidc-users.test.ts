@@ -115,6 +115,9 @@ describe.skipIf(!hasKubeApiserver())('users of a provider, beside a kube-apiserv
     'not before tomorrow': { nbf: Math.floor(Date.now() / 1000) + 86_400 },
     'no iat': { iat: undefined },
     'an id': { jti: 'abc' },
+    'an empty id': { jti: '' },
+    'a number for an id': { jti: 5 },
+    'an id of null': { jti: null },
     'a number for a name': { sub: 5 },
     'a name of the system': { sub: 'system:admin' },
   }
