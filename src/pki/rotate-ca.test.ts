@@ -76,7 +76,7 @@ describe('a CA is replaced in stages [DISC-S14]', () => {
     expect([await accepted(old), await accepted(fresh)]).toEqual([false, true])
   })
 
-  test('under kubeadm’s names: the first certificate of ca.crt belongs to ca.key, which is private', async () => {
+  test('under the names of kubeadm: the first certificate of ca.crt belongs to ca.key, which is private', async () => {
     await done('begin', 'switch')
     const { createPrivateKey } = await import('node:crypto')
     const first = new X509Certificate(await read('ca.crt'))

@@ -145,7 +145,7 @@ async function certificatesIn(path: string): Promise<X509Certificate[]> {
 /** `sallyport cluster-info add-ca`. */
 export const clusterInfoAddCaCommand = defineCommand({
   command: 'sallyport cluster-info add-ca',
-  summary: 'Have clients trust a further root for the cluster’s servers',
+  summary: "Have clients trust a further root for the cluster's servers",
   arguments: [{ name: 'FILE', describe: 'CA certificates in PEM form', required: true }],
   options: commonOptions,
   examples: [
@@ -166,14 +166,12 @@ export const clusterInfoAddCaCommand = defineCommand({
 /** `sallyport cluster-info remove-ca`. */
 export const clusterInfoRemoveCaCommand = defineCommand({
   command: 'sallyport cluster-info remove-ca',
-  summary: 'Have clients no longer trust a root for the cluster’s servers',
+  summary: "Have clients no longer trust a root for the cluster's servers",
   arguments: [
-    { name: 'PIN', describe: 'sha256:… of the root, as `show` prints it', required: true },
+    { name: 'PIN', describe: 'sha256:... of the root, as `show` prints it', required: true },
   ],
   options: { ...yesOption, ...commonOptions },
-  examples: [
-    { line: 'sallyport cluster-info remove-ca sha256:3b79…dd8a', does: 'takes back `add-ca`' },
-  ],
+  examples: [{ line: 'sallyport cluster-info remove-ca "$PIN"', does: 'takes back `add-ca`' }],
   run: async ({ options: { output, yes, ...source }, args: [pin = ''] }, io) => {
     const { readClusterInfo, withoutRoot } = await import('../../discovery/index.ts')
     const view = await openClusterSource(source, io)

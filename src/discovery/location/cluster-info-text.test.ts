@@ -5,7 +5,7 @@ import { labRoot } from './location.suite.ts'
 const { pem } = await labRoot('kubernetes', Date.now())
 
 describe('the text of cluster-info [DISC-R49]', () => {
-  test('has kubeadm’s form, byte for byte', () => {
+  test('has the form of kubeadm, byte for byte', () => {
     expect(clusterInfoText({ addresses: ['https://10.0.0.1:6443'], rootsPem: 'roots' })).toBe(
       `apiVersion: v1
 clusters:
