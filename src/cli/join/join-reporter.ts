@@ -14,6 +14,8 @@ const proofs: Readonly<Record<Proof, string>> = {
 
 /** Without a terminal the same is not said more often. */
 const repeatMs = 30_000
+/** What is over sooner is not worth a line. */
+const worthTellingMs = 1_500
 /** Clears the line that a terminal is on. */
 const clearLine = '\r\u001B[K'
 
@@ -24,6 +26,7 @@ export class JoinReporter {
   #waiting:
     | { readonly text: string; readonly since: number; readonly timer: NodeJS.Timeout }
     | undefined
+  #held: NodeJS.Timeout | undefined
 
   constructor(io: Io, now: () => number) {
     this.#io = io
@@ -56,11 +59,14 @@ export class JoinReporter {
         : 'Asked for a certificate'
       return this.line(`${what}: ${progress.request}`)
     }
-    if (progress.approved) return this.#wait('  it is approved; waiting for the signature')
-    this.#wait(
-      '  waiting for approval',
-      `an administrator approves it with: kubectl certificate approve ${progress.request}`,
-    )
+    // Of a node both take a moment only, unless an administrator has to see to it.
+    this.#later(() => {
+      if (progress.approved) return this.#wait('  it is approved; waiting for the signature')
+      this.#wait(
+        '  waiting for approval',
+        `an administrator approves it with: kubectl certificate approve ${progress.request}`,
+      )
+    })
   }
 
   /** One finished line; ends whatever was waiting. */
@@ -71,10 +77,16 @@ export class JoinReporter {
 
   /** Stops counting; call it before anything else is printed. */
   end(): void {
+    clearTimeout(this.#held)
     if (!this.#waiting) return
     clearInterval(this.#waiting.timer)
     if (this.#io.interactive) this.#io.stderr(clearLine)
     this.#waiting = undefined
+  }
+
+  #later(tell: () => void): void {
+    clearTimeout(this.#held)
+    this.#held = setTimeout(tell, worthTellingMs)
   }
 
   #wait(text: string, hint?: string): void {

@@ -62,7 +62,7 @@ export class JoinRun {
     const { advertised, asked, cluster } = found
     if (asked !== undefined && new URL(advertised).href !== new URL(asked).href)
       this.reporter.line(
-        `The cluster announces itself at ${advertised}; ${asked} was asked, and ${cluster.server} is used from now on`,
+        `The cluster announces itself at ${advertised}, and ${asked} was asked: ${cluster.server} is used from now on${options.keepAddress ? '' : ' (--keep-address keeps the other)'}`,
       )
     return found
   }

@@ -1,4 +1,3 @@
-import { transportFromKubeconfig } from '../../client/index.ts'
 import { type Cluster, clusterAddresses } from '../../kubeconfig/index.ts'
 import { connectionFailure } from './connection-failure.ts'
 import { DiscoveryFailed } from './discovery-failed.ts'
@@ -36,6 +35,8 @@ const isSame = (address: string, proven: string | undefined): boolean =>
 async function probe(address: string, order: ProbeOrder): Promise<DiscoveryFailed | undefined> {
   const { limits, cluster } = order
   order.onProbe(address)
+  // Loaded here: where the address that was asked is the one that is announced, nobody needs it.
+  const { transportFromKubeconfig } = await import('../../client/index.ts')
   const { extensions: _, ...alone } = cluster
   const transport = await transportFromKubeconfig({
     cluster: { ...alone, server: address },

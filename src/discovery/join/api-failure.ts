@@ -1,5 +1,4 @@
-import { ConnectionFailed } from '../../client/index.ts'
-import { ApiError } from '../../core/index.ts'
+import { ApiError, SallyportError } from '../../core/index.ts'
 import { JoinFailed } from './join-failed.ts'
 
 const passing = new Set([
@@ -18,7 +17,7 @@ export function joinFailure(error: unknown, what: string, signal: AbortSignal): 
       hint: 'run the same again: it goes on where it was',
       cause: error,
     })
-  if (error instanceof ConnectionFailed)
+  if (isConnectionFailure(error))
     return new JoinFailed('cluster-unreachable', error.message, {
       hint: 'the cluster was found and trusted, but it does not answer now',
       mayPass: true,
@@ -26,6 +25,16 @@ export function joinFailure(error: unknown, what: string, signal: AbortSignal): 
     })
   return error instanceof ApiError ? refusal(error, what) : error
 }
+
+const connectionFailures = new Set([
+  'CLIENT_CONNECTION_FAILED',
+  'CLIENT_CONNECTION_RETIRED',
+  'CLIENT_REQUEST_TIMED_OUT',
+])
+
+/** Whether no whole answer came; told by its code, since the client is loaded only when it is used. */
+export const isConnectionFailure = (error: unknown): error is SallyportError =>
+  error instanceof SallyportError && connectionFailures.has(error.code)
 
 function refusal(error: ApiError, what: string): JoinFailed {
   if (error.reason === 'Unauthorized')

@@ -1,6 +1,6 @@
-import { ConnectionFailed, type KubeClient } from '../../client/index.ts'
+import type { KubeClient } from '../../client/index.ts'
 import { hasReason, type KubeObject } from '../../core/index.ts'
-import { joinFailure } from './api-failure.ts'
+import { isConnectionFailure, joinFailure } from './api-failure.ts'
 import { JoinFailed } from './join-failed.ts'
 import { certificateRequestKind, type RequestState, stateOfRequest } from './request-state.ts'
 
@@ -59,8 +59,7 @@ async function watch(
       if ('certificatePem' in state) return state.certificatePem
     }
   } catch (error) {
-    if (!(error instanceof ConnectionFailed) && !hasReason(error, 'Forbidden', 'Expired'))
-      throw error
+    if (!isConnectionFailure(error) && !hasReason(error, 'Forbidden', 'Expired')) throw error
   }
   return undefined
 }

@@ -19,8 +19,7 @@ export function checkCertificate(
   return certificate
 }
 
-/** Whom a certificate names. */
-export const commonNameOf = (certificate: X509Certificate): string =>
+const commonNameOf = (certificate: X509Certificate): string =>
   readCertificateFields(certificate.raw).subject.commonName
 
 function parsed(pem: string): X509Certificate[] {

@@ -1,5 +1,4 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto'
-import { createKubeClient, transportFromKubeconfig } from '../../client/index.ts'
 import type { Secret } from '../../core/index.ts'
 import { generateEcKey, privateKeyPem } from '../../pki/trust/index.ts'
 import { completeParts } from '../client/discovery-order.ts'
@@ -16,6 +15,8 @@ export async function joinCluster(
   parts: JoinParts = {},
 ): Promise<JoinedIdentity> {
   const { signal, clock, pause, onProgress, systemRoots } = completeParts(parts)
+  // Loaded here, so that those who only look for a cluster do not pay for it.
+  const { createKubeClient, transportFromKubeconfig } = await import('../../client/index.ts')
   const transport = await transportFromKubeconfig({
     cluster: {
       ...order.cluster,
