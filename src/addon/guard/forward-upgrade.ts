@@ -5,7 +5,7 @@ import { rawHeaderValues, responseHead, withoutHeaders } from '../../http/index.
 import type { AddonUser } from '../token/addon-claims.ts'
 import { tunnelHeader } from '../token/renewal.ts'
 import { answerHeaders } from './answer-headers.ts'
-import { cut, outgoing } from './forward.ts'
+import { outgoing } from './outgoing.ts'
 import type { GuardedRequest } from './read-request.ts'
 import { GuardRefused } from './refusal.ts'
 import type { TunnelEnd, Tunnels } from './tunnels.ts'
@@ -66,7 +66,7 @@ function ask({ upstream, request, socket, protocol, read, identity }: Upgrading)
   const { method = 'GET', url = '/' } = request
   return new Promise((resolve, reject) => {
     const asked = upstream.beginAlone({ method, path: url, headers })
-    const gone = (): void => cut(asked)
+    const gone = (): void => void asked.destroy()
     socket.once('close', gone)
     asked.once('error', (error) => reject(unanswered(error)))
     asked.once('response', (answer) => resolve({ answer, head: Buffer.alloc(0) }))

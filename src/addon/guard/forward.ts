@@ -1,110 +1,44 @@
-import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { answerHeaders } from './answer-headers.ts'
-import type { GuardedRequest } from './read-request.ts'
-import { answerOf, type Upstream, unanswered } from './upstream.ts'
-
-/** One request of a known user on its way to the add-on and back. */
-export interface Forwarding {
-  readonly upstream: Upstream
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
-  readonly read: GuardedRequest
-  /** The headers that state who the user is. */
-  readonly identity: readonly string[]
-}
+import { type Forwarding, forwardPlain } from './forward-plain.ts'
+import { outgoing } from './outgoing.ts'
+import { answerOf, unanswered } from './upstream.ts'
 
 /** Sends a request on and its answer back, each as it arrives; rejects with GuardRefused while nothing is answered. */
-export async function forward(forwarding: Forwarding): Promise<void> {
-  const { request, response } = forwarding
-  const answer = await ask(forwarding).catch((error: unknown) => {
-    throw unanswered(error)
-  })
-  if (response.destroyed) {
-    answer.destroy()
-    return
-  }
-  try {
-    response.writeHead(
-      answer.statusCode ?? 502,
-      answer.statusMessage,
-      answerHeaders(answer.rawHeaders),
-    )
-  } catch (error) {
-    answer.destroy()
-    throw unanswered(error)
-  }
-  copy(answer, response)
-  // What the add-on does not want to read must not keep the connection waiting.
-  if (!request.complete) answer.once('end', () => request.resume())
+export function forward(forwarding: Forwarding): Promise<void> {
+  const { isChunked, hasLength } = forwarding.read
+  return isChunked || hasLength ? forwardWithBody(forwarding) : forwardPlain(forwarding)
 }
 
-/** Asks once more when a kept connection was closed under a request that has no body. */
-async function ask(forwarding: Forwarding): Promise<IncomingMessage> {
-  try {
-    return await askOnce(forwarding)
-  } catch (error) {
-    const { read, request, response } = forwarding
-    const hasBody = read.isChunked || read.hasLength
-    const isSafe = request.method === 'GET' || request.method === 'HEAD'
-    if (!wasStale(error) || hasBody || !isSafe || response.destroyed) throw error
-    return askOnce(forwarding)
-  }
-}
-
-async function askOnce({
+/** By Node's own client, which knows how to send bodies. */
+async function forwardWithBody({
   upstream,
   request,
   response,
   read,
   identity,
-}: Forwarding): Promise<IncomingMessage> {
+}: Forwarding): Promise<void> {
   const { method = 'GET', url = '/' } = request
-  const asked = upstream.begin({
-    method,
-    path: url,
-    headers: outgoing(request, read, identity),
-  })
+  const headers = outgoing(request, read, identity)
+  const asked = upstream.begin({ method, path: url, headers })
   response.once('close', () => asked.destroy())
-  if (read.isChunked || read.hasLength) request.pipe(asked)
-  else asked.end()
-  try {
-    return await answerOf(asked)
-  } catch (error) {
-    throw asked.reusedSocket ? new StaleConnection(error) : error
-  } finally {
-    asked.on('error', ignore)
+  request.pipe(asked)
+  const answer = await answerOf(asked).catch((error: unknown) => {
+    throw unanswered(error)
+  })
+  asked.on('error', ignore)
+  if (response.destroyed) {
+    answer.destroy()
+    return
   }
+  const { statusCode = 502, statusMessage, rawHeaders } = answer
+  response.writeHead(statusCode, statusMessage, answerHeaders(rawHeaders))
+  copy(answer, response)
+  // What the add-on does not want to read must not keep the connection waiting.
+  if (!request.complete) answer.once('end', () => request.resume())
 }
 
 const ignore = (): void => {}
-
-class StaleConnection extends Error {
-  constructor(cause: unknown) {
-    super('a kept connection was closed', { cause })
-  }
-}
-
-const wasStale = (error: unknown): boolean => error instanceof StaleConnection
-
-/** Methods that Node would otherwise give a body of chunks. */
-const usuallyWithBody = new Set(['POST', 'PUT', 'PATCH'])
-
-/** What came without a claim to an identity, then ours: nothing that a client sends can take it away again. */
-export function outgoing(
-  request: IncomingMessage,
-  read: GuardedRequest,
-  identity: readonly string[],
-): string[] {
-  const { headers } = read
-  if (read.isChunked) headers.push('Transfer-Encoding', 'chunked')
-  else if (!read.hasLength && usuallyWithBody.has(request.method ?? ''))
-    headers.push('Content-Length', '0')
-  const hop = request.socket.remoteAddress
-  const before = request.headers['x-forwarded-for']
-  if (hop !== undefined) headers.push('X-Forwarded-For', before ? `${String(before)}, ${hop}` : hop)
-  for (const item of identity) headers.push(item)
-  return headers
-}
 
 /** By hand, since `pipeline` would make and abort a signal for every answer. */
 function copy(answer: IncomingMessage, response: ServerResponse): void {
@@ -128,6 +62,3 @@ function copy(answer: IncomingMessage, response: ServerResponse): void {
     if (!begun && !response.destroyed) response.flushHeaders()
   })
 }
-
-/** Cuts a request to the add-on without a word. */
-export const cut = (asked: ClientRequest): void => void asked.on('error', ignore).destroy()

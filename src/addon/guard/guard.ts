@@ -105,7 +105,7 @@ export class Guard implements Component {
     const { addresses, ports, health } = this.#options
     const hosts = addresses.map((host) => ({ host }))
     for (const { listenPort, forward } of ports) {
-      const upstream = new Upstream(forward)
+      const upstream = new Upstream(forward, this.#options.clock)
       this.#upstreams.push(upstream)
       const create = () => this.#createServer(upstream, listenPort)
       this.#servers.push(...(await listenOnAll(create, hosts, listenPort)))

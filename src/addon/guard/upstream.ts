@@ -1,6 +1,8 @@
 import { Agent, type ClientRequest, type IncomingMessage, request } from 'node:http'
-import { systemErrorCode } from '../../core/index.ts'
+import { type Clock, systemErrorCode } from '../../core/index.ts'
 import { GuardRefused } from './refusal.ts'
+import { AnswerUnusable } from './wire/unusable.ts'
+import { type AnswerListener, type WireExchange, WirePool } from './wire/wire-pool.ts'
 
 /** The add-on on its loopback address. */
 export interface Place {
@@ -21,13 +23,23 @@ const maxSockets = 256
 /** Connections to one add-on, kept open for the next request. */
 export class Upstream {
   readonly #place: Place
+  readonly #wire: WirePool
   readonly #agent = new Agent({ keepAlive: true, maxSockets, maxFreeSockets: maxSockets })
 
-  constructor(place: Place) {
+  constructor(place: Place, clock: Clock) {
     this.#place = place
+    this.#wire = new WirePool(place, clock)
   }
 
-  /** Begins a request; the caller ends it. */
+  /** Sends a request without a body. */
+  ask({ method, path, headers }: UpstreamRequest, listener: AnswerListener): WireExchange {
+    let head = `${method} ${path} HTTP/1.1\r\n`
+    for (let index = 0; index + 1 < headers.length; index += 2)
+      head += `${headers[index]}: ${headers[index + 1]}\r\n`
+    return this.#wire.ask(`${head}\r\n`, method === 'HEAD', listener)
+  }
+
+  /** Begins a request with a body; the caller ends it. */
   begin({ method, path, headers }: UpstreamRequest): ClientRequest {
     return request({ ...this.#place, method, path, headers, agent: this.#agent })
   }
@@ -40,6 +52,7 @@ export class Upstream {
   /** Cuts every connection. */
   destroy(): void {
     this.#agent.destroy()
+    this.#wire.destroy()
   }
 }
 
@@ -56,7 +69,7 @@ export function unanswered(error: unknown): GuardRefused {
   const code = systemErrorCode(error)
   if (code === 'ECONNREFUSED')
     return new GuardRefused(502, 'addon-unreachable', 'the add-on does not listen on its port')
-  if (code?.startsWith('HPE_'))
+  if (error instanceof AnswerUnusable || code?.startsWith('HPE_'))
     return new GuardRefused(502, 'addon-answer-unusable', "the add-on's answer is not HTTP")
   return new GuardRefused(502, 'addon-broke-off', 'the add-on broke off before it answered')
 }
