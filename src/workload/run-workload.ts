@@ -28,8 +28,9 @@ export async function runWorkload(
 ): Promise<WorkloadEnd> {
   if (options.inCluster && host.platform !== 'linux') throw noMountNamespace(host.platform)
   await requireCommand(options.command[0], host.env)
-  const machine = await requireMachine(host.client, host.drain)
+  let machine = ''
   try {
+    machine = await requireMachine(host.client, host.drain)
     const plan = await makePlan(machine, options, host)
     const root = await makePrivateDirectory(host)
     try {
@@ -38,6 +39,7 @@ export async function runWorkload(
       await rm(root, { recursive: true, force: true })
     }
   } catch (error) {
+    if (host.drain.aborted && !(error instanceof CommandFailed)) throw interrupted()
     throw isWithoutRight(error) ? withoutRight(error, machine, options.namespace) : error
   }
 }
@@ -109,8 +111,6 @@ async function runIn(
       (await localAddressTo({ host: ip, port: first?.port ?? 0 }, probeTimeoutMs, signal)) !==
       undefined
     return await supervise({ ...host, ...options, pod, files, process, ...(first && { probe }) })
-  } catch (error) {
-    throw drain.aborted && !(error instanceof CommandFailed) ? interrupted() : error
   } finally {
     await pod.remove(AbortSignal.timeout(goodbyeMs)).catch((err: unknown) => {
       log.warn(

@@ -1,6 +1,7 @@
 import { tmpdir } from 'node:os'
 import process from 'node:process'
 import { CommandFailed, systemClock, systemErrorCode } from '../../core/index.ts'
+import type { Cluster } from '../../kubeconfig/index.ts'
 import type { WorkloadHost, WorkloadPlan } from '../../workload/index.ts'
 import { defineCommand } from '../command.ts'
 import type { Io } from '../io.ts'
@@ -64,7 +65,8 @@ async function openHost(values: WorkloadValues, io: Io) {
     home: io.homeDirectory,
   }
   const { warnings, ...context } = await loadContext(sources, values.context)
-  for (const warning of warnings) io.stderr(`warning: ${warning}\n`)
+  const all = values.inCluster ? [...warnings, ...unknownInCluster(context.cluster)] : warnings
+  for (const warning of all) io.stderr(`warning: ${warning}\n`)
   const plugins = await pluginHostOf(io)
   const transport = await transportFromKubeconfig(context, { plugins, proxyEnv: io.env })
   return {
@@ -91,6 +93,14 @@ async function openHost(values: WorkloadValues, io: Io) {
     kill: io.kill,
   } satisfies Omit<WorkloadHost, 'onRegistered'> & Record<'context' | 'transport', unknown>
 }
+
+/** What a kubeconfig says of a cluster and in-cluster clients never learn. */
+const unknownInCluster = ({ tlsServerName, proxyUrl, insecureSkipTlsVerify }: Cluster): string[] =>
+  [
+    tlsServerName !== undefined && 'tls-server-name',
+    proxyUrl !== undefined && 'proxy-url',
+    insecureSkipTlsVerify === true && 'insecure-skip-tls-verify',
+  ].flatMap((name) => (name ? [`in-cluster clients know no ${name}, which this cluster has`] : []))
 
 function isAlive(pid: number): boolean {
   try {

@@ -9,7 +9,7 @@ export interface TokenFile {
 }
 
 /** The Pod that tokens are bound to. */
-export interface TokenSubject {
+interface TokenSubject {
   readonly namespace: string
   readonly serviceAccount: string
   readonly pod: { readonly name: string; readonly uid: string }

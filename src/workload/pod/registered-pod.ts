@@ -94,13 +94,20 @@ export class RegisteredPod {
     const view = new RemoteClusterView(client)
     const { namespace, name, machine } = this.#plan
     const query = { namespace, fieldSelector: `metadata.name=${name},spec.nodeName=${machine}` }
+    let isSeen = false
     const follower = {
       put: ({ metadata }: KubeObject) => {
+        isSeen = true
         if (metadata.uid !== this.uid || metadata.deletionTimestamp !== undefined) onGone()
       },
       remove: onGone,
     }
-    return follow({ view, kind: podKind, query, log, clock }, follower, signal).ended
+    const following = follow({ view, kind: podKind, query, log, clock }, follower, signal)
+    following.synced.then(
+      () => isSeen || onGone(), // it went before anybody looked
+      () => {},
+    )
+    return following.ended
   }
 
   /** Takes the workload out of the cluster. */

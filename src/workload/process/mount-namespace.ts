@@ -14,7 +14,7 @@ parent=$3
 shift 3
 target=${serviceAccountPath}
 have=$target
-while [ ! -d "$have" ]; do have=\${have%/*}; done
+while [ ! -d "$have" ]; do have=\${have%/*}; [ -n "$have" ] || { echo 'there is no /var' >&2; exit 1; }; done
 if [ "$have" != "$target" ]; then
   mount -t tmpfs -o mode=0755,size=256k tmpfs "$stage"
   for entry in "$have"/* "$have"/.[!.]* "$have"/..?*; do

@@ -39,6 +39,12 @@ const pod = ({ mark, node = 'a', ip, meta }: PodParts = {}): KubeObject => ({
 })
 const lease = (mark?: string): KubeObject => ({ ...pod(mark ? { mark } : {}), kind: 'Lease' })
 
+const renewed = { ...lease('a'), spec: { renewTime: 'now' } }
+const held: KubeObject = {
+  ...lease('a'),
+  metadata: { ...lease('a').metadata, finalizers: ['foregroundDeletion'] },
+}
+
 const view = new FakeClusterView({ objects: [pod({ mark: 'a' })] })
 const admit = machineAdmission(view)
 
@@ -141,7 +147,8 @@ describe('others, even superusers [ISS-W6]', () => {
     ['put no Pod on loopback', status(pod(), pod({ ip: '127.0.0.1' })), 'is on loopback'],
     ['put Pods elsewhere', status(pod(), pod({ ip: '10.0.0.1' })), 'admitted'],
     ['forge no Lease', { ...leases, object: lease('a') }, onlyRun],
-    ['renew no Lease', { ...leases, ...update(lease('a'), lease('a')) }, 'only machine "a"'],
+    ['renew no Lease', { ...leases, ...update(lease('a'), renewed) }, 'only machine "a"'],
+    ['may take finalizers off a Lease', { ...leases, ...update(held, lease('a')) }, 'admitted'],
     ['write Leases of their own', { ...leases, object: lease() }, 'admitted'],
     ['may use the label on other kinds', { kind: wellKnownKinds.service, object: own }, 'admitted'],
   ])('%s', async (_what, attempt, expected) => {

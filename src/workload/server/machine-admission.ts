@@ -49,7 +49,11 @@ function admitOther(attempt: WriteAttempt): void {
   const marked = markOf(oldObject)
   if (markOf(object) !== marked)
     throw refusal(attempt, 'the label sallyport.dev/workload is written by `workload run` only')
-  if (marked !== undefined && (isLease(attempt) || subresource !== ''))
+  // Others may touch metadata: collectors of garbage take finalizers away.
+  const isState = isLease(attempt)
+    ? !isDeepStrictEqual(object?.['spec'], oldObject?.['spec'])
+    : subresource !== ''
+  if (marked !== undefined && isState)
     throw refusal(attempt, `only machine ${goQuote(marked)} can write the state of its workloads`)
   if (isPod(attempt)) requireAddresses(attempt, false)
 }

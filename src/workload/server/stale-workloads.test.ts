@@ -45,6 +45,12 @@ class Lab {
     return this.#controller.reconcile('n/x', signal)
   }
 
+  /** Tells the controller that its Lease was deleted. */
+  loseLease(): void {
+    const watch = this.#controller.watches.find(({ kind }) => kind === wellKnownKinds.lease)
+    watch?.remove(key)
+  }
+
   async isThere(): Promise<boolean> {
     return (await this.view.get(wellKnownKinds.pod, key, signal)) !== undefined
   }
@@ -75,6 +81,27 @@ test.each([
   expect(await lab.at(0)).toEqual({ againAfterMs: 40_000 })
   await lab.at(40)
   expect(await lab.isThere()).toBe(false)
+})
+
+test('a Lease that somebody deletes counts until it would have ended [ISS-W6]', async () => {
+  const lab = new Lab(pod, lease())
+  await lab.at(0)
+  const stored = await lab.view.get(wellKnownKinds.lease, key, signal)
+  await lab.view.write('update', { ...lease(), metadata: stored!.metadata }, {}, signal)
+  await lab.at(100)
+  await lab.view.write('delete', lease(), {}, signal)
+  lab.loseLease()
+  expect(await lab.at(110)).toEqual({ againAfterMs: 10_000 })
+  await lab.at(120)
+  expect(await lab.isThere()).toBe(false)
+})
+
+test('a new Pod of an old name begins a new life', async () => {
+  const lab = new Lab(pod, lease())
+  await lab.at(0)
+  await lab.view.write('delete', pod, {}, signal)
+  await lab.view.write('create', pod, {}, signal)
+  expect(await lab.at(19)).toEqual({ againAfterMs: 40_000 })
 })
 
 test('who labels the Pod does not prolong its life', async () => {
