@@ -7,6 +7,7 @@ import { spkiPin } from '../../src/pki/index.ts'
 import { eventually } from '../support/eventually.ts'
 import { type CommandOutcome, runInProcess } from '../support/in-process-command.ts'
 import { type InProcessServer, startInProcess } from '../support/in-process-server.ts'
+import { runSallyport } from '../support/sallyport-process.ts'
 
 const infoPath = '/api/v1/namespaces/kube-public/configmaps/cluster-info'
 const agreed = 'k3pt0x.9f2mx7q1w4vz8r5t'
@@ -113,6 +114,14 @@ describe('token create', () => {
     const again = await run(['create', ...args], env)
     expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('there is a token')])
     expect((await run(['delete', agreed.slice(0, 6)])).code).toBe(0)
+  })
+
+  test('[DISC-S4] takes it from the standard input', async () => {
+    const args = ['token', 'create', '--token-file', '-', '--data-dir', server.dataDirectory]
+    const { code, stdout, stderr } = await runSallyport(args, { input: `${agreed}\n` })
+    expect([code, stderr]).toEqual([0, ''])
+    expect(stdout).toContain(`token ${agreed}: it expires in`)
+    expect((await run(['delete', agreed])).code).toBe(0)
   })
 
   test('[DISC-S4] warns of a token that is easy to guess, and makes it', async () => {
