@@ -1,7 +1,9 @@
 import { once } from 'node:events'
-import { type AddressInfo, createServer } from 'node:net'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { createServer as createTlsServer } from 'node:tls'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type Clock, systemClock } from '../../core/index.ts'
+import { labMaterial } from '../../http/tls-lab.suite.ts'
 import { discoverCluster } from './discover-cluster.ts'
 import { freeAddress, type LabAnswer, LabCluster, labTokenText } from './discovery-lab.suite.ts'
 import type { DiscoveryMethod, DiscoveryOrder, DiscoveryParts } from './discovery-order.ts'
@@ -120,6 +122,35 @@ describe('[DISC-C6] each failure has its own reason and next step:', () => {
     await expect(finding).rejects.toMatchObject({ reason: 'not-a-cluster', mayPass: false })
     await expect(finding).rejects.toThrow('does not speak TLS')
     plain.close()
+  })
+
+  test.each([
+    ['no HTTP', 'hello\r\n\r\n', 'not-a-cluster', 'does not speak HTTP'],
+    ['an end in place of an answer', '', 'unreachable', 'closed the connection'],
+  ])('%s', async (_name, bytes, reason, said) => {
+    const { certPem, keyPem } = await labMaterial(lab.ca)
+    const odd = createTlsServer({ cert: certPem, key: keyPem.reveal() }, (socket) => {
+      socket.once('data', () => socket.end(bytes))
+    })
+    odd.listen(0, '127.0.0.1')
+    await once(odd, 'listening')
+    const { port } = odd.address() as AddressInfo
+    const finding = find({ method: byToken(`127.0.0.1:${port}`) })
+    await expect(finding).rejects.toMatchObject({ reason })
+    await expect(finding).rejects.toThrow(said)
+    odd.close()
+  })
+
+  test('silence', async () => {
+    const sockets = new Set<Socket>()
+    const silent = createServer((socket) => sockets.add(socket)).listen(0, '127.0.0.1')
+    await once(silent, 'listening')
+    const { port } = silent.address() as AddressInfo
+    const finding = find({ method: byToken(`127.0.0.1:${port}`), timeoutMs: 300 })
+    await expect(finding).rejects.toMatchObject({ reason: 'deadline-exceeded' })
+    await expect(finding).rejects.toThrow('did not answer in time')
+    for (const socket of sockets) socket.destroy()
+    silent.close()
   })
 
   test('an answer without end', async () => {
