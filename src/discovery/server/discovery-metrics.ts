@@ -1,7 +1,7 @@
 import type { MetricsRegistry } from '../../core/metrics/index.ts'
 
 /** What has become of a request for a certificate. */
-export type CertificateOutcome = 'approved' | 'denied' | 'signed' | 'failed'
+type CertificateOutcome = 'approved' | 'denied' | 'signed' | 'failed'
 
 /** What is counted of joining. */
 export interface DiscoveryMetrics {
