@@ -14,7 +14,7 @@ let server: InProcessServer | undefined
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'sallyport-rotate-offline-'))
   dataDirectory = join(directory, 'data')
-})
+}, 60_000)
 afterAll(async () => {
   await server?.close()
   await rm(directory, { recursive: true, force: true })

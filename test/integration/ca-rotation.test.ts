@@ -28,7 +28,7 @@ let directory: string
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'sallyport-ca-rotation-'))
   server = await startInProcess()
-})
+}, 60_000)
 afterAll(async () => {
   await server.close()
   await rm(directory, { recursive: true, force: true })
@@ -156,7 +156,7 @@ describe('the CA is replaced while clients are busy [DISC-S14, DISC-R4, DISC-R46
     const context = await loadContext({ explicitPath: path, home: '' })
     followed = await FollowedCluster.open(context, { everyMs: 250 })
     busy = new BusyClient(followed.transport)
-  })
+  }, 60_000)
   afterAll(async () => {
     await busy.stop()
     followed.close()
@@ -188,7 +188,7 @@ describe('the CA is replaced while clients are busy [DISC-S14, DISC-R4, DISC-R46
     const context = resolveContext(await parseKubeconfig(await readFile(stale, 'utf8'), stale))
     const transport = await transportFromKubeconfig(context)
     const client = createKubeClient({ transport })
-    const signal = AbortSignal.timeout(20_000)
+    const signal = AbortSignal.timeout(60_000)
     expect(await client.get(configMap, key, signal)).toBeDefined()
     transport.destroy()
     expect(await rootsByJoinLine()).toBe(2)
@@ -254,7 +254,7 @@ describe('the CA is replaced while clients are busy [DISC-S14, DISC-R4, DISC-R46
     const get = createKubeClient({ transport: lost.transport }).get(
       configMap,
       key,
-      AbortSignal.timeout(20_000),
+      AbortSignal.timeout(60_000),
     )
     await expect(get).rejects.toMatchObject({ reason: 'all-roots-rotated' })
     lost.close()

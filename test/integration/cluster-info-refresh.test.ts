@@ -14,6 +14,7 @@ import {
   withLocation,
 } from '../../src/kubeconfig/index.ts'
 import { privateKeyPem } from '../../src/pki/index.ts'
+import { eventually } from '../support/eventually.ts'
 import { runInProcess } from '../support/in-process-command.ts'
 import { type InProcessServer, startInProcess } from '../support/in-process-server.ts'
 
@@ -35,7 +36,7 @@ beforeAll(async () => {
   await cp(join(server.dataDirectory, 'pki'), join(copy, 'pki'), { recursive: true })
   other = await startInProcess({ dataDirectory: copy, flags: ['--anonymous-auth=false'] })
   clusterId = await idOf(server)
-})
+}, 60_000)
 afterAll(async () => {
   await Promise.all([server.close(), other.close()])
   await rm(directory, { recursive: true, force: true })
@@ -79,9 +80,10 @@ async function refresh(...args: string[]) {
 
 async function setServer(...addresses: string[]): Promise<void> {
   const call = ['cluster-info', 'set-server', ...addresses, '--data-dir', server.dataDirectory]
-  expect((await runInProcess(call)).code).toBe(0)
+  const { code, stderr } = await runInProcess(call)
+  if (code !== 0) throw new Error(stderr)
 }
-beforeEach(() => setServer(url()))
+beforeEach(() => setServer(url()), 60_000)
 
 describe('a kubeconfig is refreshed [DISC-C8, DISC-R4]', { timeout: 60_000 }, () => {
   test('with id and every address, and nothing else in it changes', async () => {
@@ -227,6 +229,7 @@ describe('what cannot be refreshed says so, and changes nothing [DISC-R48, DISC-
     await write(cluster, ['system:masters'])
     expect((await refresh()).code).toBe(0)
     await admin.delete(infoPath)
+    await eventually('made anew', async () => (await admin.get(infoPath)).status === 200)
   })
 })
 

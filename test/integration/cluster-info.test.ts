@@ -26,7 +26,7 @@ let directory: string
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'sallyport-cluster-info-'))
   server = await startInProcess({ dataDirectory: join(directory, 'data') })
-})
+}, 60_000)
 afterAll(async () => {
   await server.close()
   await rm(directory, { recursive: true, force: true })
