@@ -1,7 +1,9 @@
 import { readFile, stat } from 'node:fs/promises'
+import { ReadStream } from 'node:tty'
 import { CommandFailed, Secret, systemErrorCode } from '../../core/index.ts'
 import type { Io } from '../io.ts'
 import { standardInput } from '../standard-input.ts'
+import { hiddenLine } from './hidden-line.ts'
 import type { Source } from './join-plan.ts'
 
 /** More than any token has. */
@@ -39,7 +41,11 @@ async function tokenInFile(path: string, io: Io): Promise<string> {
 
 async function tokenTyped(io: Io): Promise<string> {
   const input = standardInput()
-  if (input.isTTY) io.stderr('Type or paste the token, then Enter:\n')
+  if (input instanceof ReadStream) {
+    const line = await hiddenLine(input, () => io.stderr('Token (it is not shown): '))
+    io.stderr('\n')
+    return line
+  }
   let text = ''
   for await (const part of input) {
     text += String(part)
