@@ -30,6 +30,7 @@ import { userCreateCommand } from './user-create.ts'
 import { userListCommand } from './user-list.ts'
 import { userRevokeCommand } from './user-revoke.ts'
 import { versionCommand } from './version.ts'
+import { workloadRunCommand } from './workload-run.ts'
 
 /** Every command, in the order in which help lists them. */
 export const commands: readonly Command[] = [
@@ -60,6 +61,7 @@ export const commands: readonly Command[] = [
   issuerServeCommand,
   issuerVerifyCommand,
   doctorIssuerCommand,
+  workloadRunCommand,
   storeCheckCommand,
   storeBackupCommand,
   storeRestoreCommand,
