@@ -13,9 +13,9 @@ const failuresUntilUnready = 3
 
 /** What is kept going while a process runs. */
 export interface Supervision {
-  readonly pod: RegisteredPod
-  readonly files: ServiceAccountFiles
-  readonly process: WorkloadProcess
+  readonly pod: Pick<RegisteredPod, 'report' | 'renew' | 'watch'>
+  readonly files: Pick<ServiceAccountFiles, 'refresh'>
+  readonly process: Pick<WorkloadProcess, 'ended' | 'signal'>
   /** Whether the process serves; absent where there is nothing to ask. */
   readonly probe?: (signal: AbortSignal) => Promise<boolean>
   readonly leaseMs: number
@@ -69,14 +69,14 @@ type Round = (signal: AbortSignal) => Promise<number>
 
 /** Works round by round; a round that fails is told of and tried again soon. */
 async function keepGoing(
-  { log }: Supervision,
+  { log, leaseMs }: Supervision,
   what: string,
   make: () => Round,
   signal: AbortSignal,
 ): Promise<void> {
   const round = make()
   while (!signal.aborted) {
-    let waitMs = retryMs
+    let waitMs = Math.min(retryMs, leaseMs / 4)
     try {
       waitMs = await round(signal)
     } catch (err) {
