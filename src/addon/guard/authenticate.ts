@@ -14,18 +14,22 @@ export interface Proof {
 
 const bearer = /^bearer ([\w.-]+)$/i
 
-/** The user behind an Authorization header; throws GuardRefused for anything that proves nobody. */
-export async function authenticate(
+/** The user behind an Authorization header, at once if it was here just now; throws GuardRefused for anything that proves nobody. */
+export function authenticate(
   authorization: string | undefined,
   { verifier, audiences, log }: Proof,
-): Promise<AddonUser> {
+): AddonUser | Promise<AddonUser> {
   if (authorization === undefined) throw unproven('no-token', 'there is no token')
   const [, token] = bearer.exec(authorization) ?? []
   if (token === undefined) throw unproven('malformed', 'the Authorization header holds no token')
   const problem = audiences.problem
   if (problem !== undefined) throw unproven(problem, 'it is not known which Services this Pod has')
   try {
-    return await verifier.verify(token, audiences)
+    const found = verifier.verify(token, audiences)
+    if (!(found instanceof Promise)) return found
+    return found.catch((error: unknown) => {
+      throw toRefusal(error, log)
+    })
   } catch (error) {
     throw toRefusal(error, log)
   }

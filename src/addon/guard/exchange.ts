@@ -11,7 +11,7 @@ import { forwardUpgrade } from './forward-upgrade.ts'
 import type { GuardMetrics } from './guard-metrics.ts'
 import type { HeaderRules } from './header-rules.ts'
 import { type IdentityOutput, identityHeaders } from './identity-output.ts'
-import { type GuardedRequest, readRequest } from './read-request.ts'
+import { readRequest } from './read-request.ts'
 import { GuardRefused, malformed, refusalBody, refusalHeaders, refusalText } from './refusal.ts'
 import type { Tunnels } from './tunnels.ts'
 import type { Upstream } from './upstream.ts'
@@ -62,7 +62,9 @@ export class Exchanges {
     try {
       // Nothing is awaited before this: a request in the same packet is already at the door.
       const read = readRequest(request, this.#parts.rules)
-      const user = await this.#authenticate(read, story)
+      const found = authenticate(read.authorization, this.#parts.proof)
+      const user = found instanceof Promise ? await found : found
+      story.user = user
       if (request.headers[renewName] !== undefined) {
         this.#parts.tunnels.renew(String(request.headers[renewName]), user)
         response.writeHead(204).end()
@@ -91,7 +93,8 @@ export class Exchanges {
     try {
       const read = readRequest(request, this.#parts.rules)
       const protocol = protocolOf(request)
-      const user = await this.#authenticate(read, story)
+      const user = await authenticate(read.authorization, this.#parts.proof)
+      story.user = user
       const identity = this.#identityOf(user)
       const idleMs = limits.tunnelIdleMs
       const shared = { upstream, tunnels, request, socket, head, idleMs }
@@ -119,12 +122,6 @@ export class Exchanges {
       this.#note(request, response.statusCode, story)
     })
     return story
-  }
-
-  async #authenticate(read: GuardedRequest, story: Story): Promise<AddonUser> {
-    const user = await authenticate(read.authorization, this.#parts.proof)
-    story.user = user
-    return user
   }
 
   #identityOf(user: AddonUser): readonly string[] {

@@ -158,7 +158,7 @@ class RequestGuard implements AddonGuard {
     return developmentUser(request, name, this.#clock.now())
   }
 
-  #verified(request: IncomingMessage): Promise<AddonUser> {
+  #verified(request: IncomingMessage): AddonUser | Promise<AddonUser> {
     // Frameworks put what is behind their mount point into `url`; the whole is what was sent.
     const { originalUrl = request.url } = request as { originalUrl?: string }
     const asSent = { ...pick(request), ...(originalUrl !== undefined && { url: originalUrl }) }

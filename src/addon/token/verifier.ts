@@ -8,6 +8,7 @@ import {
 import { type AddonUser, readAddonClaims } from './addon-claims.ts'
 import type { AddonKeySource } from './key-source.ts'
 import { addonTokenIssuer, addonTokenType } from './profile.ts'
+import { RecentTokens } from './recent-tokens.ts'
 import { AddonTokenRefused } from './token-refused.ts'
 import { type AddonVerificationKey, isAddonSignature } from './verification-key.ts'
 
@@ -25,26 +26,48 @@ export interface AddonVerifierOptions {
   readonly cacheCapacity?: number
 }
 
+interface Audiences {
+  has(audience: string): boolean
+}
+
+/** Not part of what is remembered: Services come and go while a token lives. */
+function forOneOf(audiences: Audiences, user: AddonUser): AddonUser {
+  if (audiences.has(user.audience)) return user
+  throw new AddonTokenRefused('wrong-audience', 'the token is for another Service')
+}
+
 const knownMembers = new Set(['alg', 'typ', 'kid', 'x5c'])
 
 /** Verifies add-on tokens; one that comes again costs a hash. */
 export class AddonTokenVerifier {
   readonly #options: Required<Omit<AddonVerifierOptions, 'cacheCapacity'>>
   readonly #cache: VerifiedTokenCache<AddonUser>
+  readonly #recent: RecentTokens<AddonUser>
 
   constructor(options: AddonVerifierOptions) {
     const { clock, cacheCapacity = 10_000 } = options
     this.#options = { issuer: addonTokenIssuer, leewaySeconds: 10, longestSeconds: 300, ...options }
     this.#cache = new VerifiedTokenCache({ clock, capacity: cacheCapacity })
-    for (const source of options.keys) source.onLess?.(() => this.#cache.clear())
+    this.#recent = new RecentTokens(clock)
+    for (const source of options.keys) source.onLess?.(() => this.#forget())
   }
 
-  /** The user of a token that is for one of the audiences; throws AddonTokenRefused. */
-  async verify(token: string, audiences: { has(audience: string): boolean }): Promise<AddonUser> {
+  /** The user of a token that is for one of the audiences, at once if it was here just now; throws AddonTokenRefused. */
+  verify(token: string, audiences: Audiences): AddonUser | Promise<AddonUser> {
+    const recent = this.#recent.get(token)
+    return recent ? forOneOf(audiences, recent) : this.#lookUp(token, audiences)
+  }
+
+  async #lookUp(token: string, audiences: Audiences): Promise<AddonUser> {
+    const since = this.#recent.generation
     const user = await this.#cache.get(token, [], () => this.#verify(token))
-    // Not part of what is remembered: Services come and go while a token lives.
-    if (audiences.has(user.audience)) return user
-    throw new AddonTokenRefused('wrong-audience', 'the token is for another Service')
+    this.#recent.keep(token, user, { since, until: user.expiresAt })
+    return forOneOf(audiences, user)
+  }
+
+  #forget(): void {
+    this.#cache.clear()
+    this.#recent.clear()
   }
 
   async #verify(token: string): Promise<Verdict<AddonUser>> {
