@@ -360,7 +360,7 @@ describe.skipIf(outwardAddress === undefined)('the service proxy', () => {
     const path = await lab.addon('early', early)
     const answer = await admin.request(`${path}/`, {
       method: 'POST',
-      body: Buffer.alloc(8_000_000),
+      body: Buffer.alloc(1_000_000),
     })
     expect([answer.status, answer.text]).toEqual([413, 'too large'])
   })

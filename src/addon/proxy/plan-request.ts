@@ -75,11 +75,11 @@ function queryOf({ url = '' }: IncomingMessage): string {
 
 async function serviceOf(
   { resource, namespace, name }: ProxyTarget,
-  { view }: ServiceProxyParts,
+  { targets }: ServiceProxyParts,
   signal: AbortSignal,
 ): Promise<KubeObject | undefined> {
   if (resource !== 'services') return undefined
-  const service = await view.get(wellKnownKinds.service, { namespace, name }, signal)
+  const service = await targets.get(wellKnownKinds.service, { namespace, name }, signal)
   if (!service) throw notFound(wellKnownKinds.service, name)
   return service
 }
@@ -104,7 +104,7 @@ function backendOf(
   parts: ServiceProxyParts,
   signal: AbortSignal,
 ): Promise<ProxyBackend> {
-  if (service) return serviceBackend(parts.view, target, service, signal)
-  if (target.resource === 'pods') return podBackend(parts.view, target, signal)
+  if (service) return serviceBackend(parts.targets, target, service, signal)
+  if (target.resource === 'pods') return podBackend(parts.targets, target, signal)
   return nodeBackend(parts, target, signal)
 }

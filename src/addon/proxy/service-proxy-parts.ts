@@ -3,10 +3,12 @@ import type { Authorizer, Clock, ClusterView, Dialer, Logger } from '../../core/
 import type { MetricsRegistry } from '../../core/metrics/index.ts'
 import type { AddonTokenMinter } from '../token/index.ts'
 import type { ProxyLimits } from './limits/index.ts'
+import type { TargetSource } from './target/index.ts'
 
 /** What the service proxy is made of. */
 export interface ServiceProxyParts {
   readonly view: ClusterView
+  readonly targets: TargetSource
   readonly dialer: Dialer
   readonly authorizer: Authorizer
   /** Asked again while a stream lives on whose user acts as somebody else. */

@@ -4,6 +4,7 @@ import {
   type ProxyLimits,
   ServiceProxy,
   sessionEntry,
+  WatchedTargets,
 } from '../../addon/proxy/index.ts'
 import {
   AddonTokenCache,
@@ -27,6 +28,7 @@ export const addonFeature: Feature = async (context) => {
   const minter = createAddonTokenMinter({ signer, clock })
   const proxy = new ServiceProxy({
     view,
+    targets: await WatchedTargets.open({ view, log, signal }),
     dialer,
     authorizer,
     impersonate: impersonation({ authorizer, denial }),

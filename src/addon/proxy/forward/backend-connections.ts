@@ -91,6 +91,8 @@ function secured(
     // Kubernetes verifies no backend; a Service that names a CA is verified.
     ...(trust ? { ca: trust.caPem, servername: trust.serverName } : { rejectUnauthorized: false }),
   })
+  // Whoever uses it listens too; between two users nobody would, and an error would end the process.
+  for (const each of [connection, socket]) each.on('error', () => {})
   return new Promise((resolve, reject) => {
     const end = (cause: unknown): void => {
       socket.destroy()

@@ -79,7 +79,13 @@ function answerTo(
   { request, signal, meters }: Forwarding,
 ): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    outgoing.once('response', resolve)
+    outgoing.once('response', (answer: IncomingMessage) => {
+      // A backend that has said all wants no more: what is left of the body would wait for it in vain.
+      answer.once('end', () => {
+        if (!outgoing.writableFinished) outgoing.destroy()
+      })
+      resolve(answer)
+    })
     outgoing.on('error', reject) // stays: a cut after the answer's head is reported here as well
     // Not by Node's option: its requests do not notice an abort before they have a connection.
     const abort = (): void => {

@@ -34,6 +34,7 @@ export async function forwardUpgrade(forwarding: Forwarding, client: LeavingClie
     signal.throwIfAborted()
     throw unreachable(error)
   })
+  connection.on('error', () => {}) // until it is joined, its end is what counts
   const outcome = await ask(forwarding, client.protocol, connection).catch((error: unknown) => {
     connection.destroy()
     signal.throwIfAborted()

@@ -1,6 +1,5 @@
 import {
   badRequest,
-  type ClusterView,
   isWorkloadPlace,
   type KubeObject,
   notFound,
@@ -10,6 +9,7 @@ import { isDialable } from './address-guard.ts'
 import type { ProxyBackend } from './backend.ts'
 import { fieldsAt, listAt, numberAt, textAt } from './fields.ts'
 import { type ProxyTarget, portNumber } from './proxy-target.ts'
+import type { TargetSource } from './target-source.ts'
 
 const defaultPort = { http: 80, https: 443 } as const
 
@@ -27,12 +27,12 @@ export const mayDialPod = (pod: KubeObject, place: { ip: string; port: number })
 
 /** Where a Pod is reached. */
 export async function podBackend(
-  view: ClusterView,
+  targets: TargetSource,
   target: ProxyTarget,
   signal: AbortSignal,
 ): Promise<ProxyBackend> {
   const { namespace, name, scheme } = target
-  const pod = await view.get(wellKnownKinds.pod, { namespace, name }, signal)
+  const pod = await targets.get(wellKnownKinds.pod, { namespace, name }, signal)
   if (!pod) throw notFound(wellKnownKinds.pod, name)
   const port = portOf(pod, target)
   const [ip = ''] = podAddresses(pod)

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
-import type { ClusterView, KubeObject } from '../../../core/index.ts'
+import type { KubeObject } from '../../../core/index.ts'
 import { readTarget } from './proxy-target.ts'
 import { serviceBackend } from './service-backend.ts'
+import type { TargetSource } from './target-source.ts'
 
 const pod = (ip: string): KubeObject => ({
   apiVersion: 'v1',
@@ -27,11 +28,10 @@ const slice = (addressType: string, ...ips: string[]): KubeObject => ({
     targetRef: { kind: 'Pod', namespace: 'n', name: 'web' },
   })),
 })
-const viewOf = (slices: KubeObject[], podNow: () => KubeObject): ClusterView =>
-  ({
-    get: async () => podNow(),
-    list: async () => ({ items: slices, resourceVersion: '1' }),
-  }) as unknown as ClusterView
+const viewOf = (slices: KubeObject[], podNow: () => KubeObject): TargetSource => ({
+  get: async () => podNow(),
+  slices: async () => slices,
+})
 const target = readTarget({ resource: 'services', namespace: 'n', name: 'web' })
 const signal = new AbortController().signal
 

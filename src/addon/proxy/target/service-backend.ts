@@ -1,15 +1,10 @@
 import { randomInt } from 'node:crypto'
-import {
-  ApiError,
-  type ClusterView,
-  goQuote,
-  type KubeObject,
-  wellKnownKinds,
-} from '../../../core/index.ts'
+import { ApiError, goQuote, type KubeObject, wellKnownKinds } from '../../../core/index.ts'
 import type { BackendTrust, ProxyBackend } from './backend.ts'
 import { type Fields, fieldsAt, listAt, numberAt, textAt, textsAt } from './fields.ts'
 import { mayDialPod } from './pod-backend.ts'
 import type { ProxyTarget } from './proxy-target.ts'
+import type { TargetSource } from './target-source.ts'
 
 /** Annotations by which a Service says how its backends are verified. */
 const trustAnnotations = {
@@ -29,21 +24,17 @@ interface Candidate {
  * is in the same namespace and has the address itself: whoever may write endpoints may not choose whom we dial.
  */
 export async function serviceBackend(
-  view: ClusterView,
+  targets: TargetSource,
   target: ProxyTarget,
   service: KubeObject,
   signal: AbortSignal,
 ): Promise<ProxyBackend> {
   const { id, namespace, name, scheme } = target
   const portName = portNameOf(service, target)
-  const { items: slices } = await view.list(
-    wellKnownKinds.endpointSlice,
-    { namespace, labelSelector: `kubernetes.io/service-name=${name}` },
-    signal,
-  )
+  const slices = await targets.slices(namespace, name, signal)
   for (const slice of inRandomOrder(service, slices)) {
     for (const { ip, port, podName } of candidatesOf(slice, portName, namespace)) {
-      const pod = await view.get(wellKnownKinds.pod, { namespace, name: podName }, signal)
+      const pod = await targets.get(wellKnownKinds.pod, { namespace, name: podName }, signal)
       if (!pod || !mayDialPod(pod, { ip, port })) continue
       const trust = scheme === 'https' ? trustOf(service, target) : undefined
       return { scheme, host: ip, port, ...(trust && { trust }) }
