@@ -84,6 +84,19 @@ describe('the signer', () => {
     expect(signersIn(await untilSignedBy(cluster, 'dddddd'))).toBe('dddddd')
   })
 
+  test('[DISC-S6] writes nothing where all is right', async () => {
+    const cluster = await openCluster(tokenOf('aaaaaa'))
+    cluster.run(createSigner(cluster.view, systemClock))
+    await untilSignedBy(cluster, 'aaaaaa')
+    await cluster.change(wellKnownKinds.secret, secretKey('aaaaaa'), ({ metadata }) => {
+      metadata.labels = { touched: 'yes' }
+    })
+    await cluster.create(tokenSecret(tokenOf('bbbbbb')))
+    await untilSignedBy(cluster, 'aaaaaa,bbbbbb')
+    const written = cluster.writes.filter((write) => write === 'update ConfigMap cluster-info')
+    expect(written).toHaveLength(2)
+  })
+
   test('[DISC-S6] three servers write what one would, once', async () => {
     const cluster = await openCluster(tokenOf('aaaaaa'), tokenOf('bbbbbb'))
     for (let server = 0; server < 3; server++) cluster.run(createSigner(cluster.view, systemClock))

@@ -237,6 +237,15 @@ describe('approved by hand', () => {
     expect((await untilAnswered(cluster, 'a')).said).toEqual(said)
   })
 
+  test('[DISC-S10] but our own approval ends with the token', async () => {
+    const cluster = await startCluster({ expiresAt: 1 })
+    const conditions = approvedNow().map((each) => ({ ...each, reason: 'AutoApproved' }))
+    const order = { name: 'a', pem: nodeCsr('n1'), requester: bearerOf(id), conditions }
+    await submit(cluster, order)
+    const { said, certificate } = await untilAnswered(cluster, 'a')
+    expect([said.at(-1), certificate]).toEqual(['Failed:TokenGone', ''])
+  })
+
   test('[DISC-S10] what the signer does not sign has failed, and says why', async () => {
     const cluster = await startCluster()
     const subject = distinguishedName([attribute('CN', 'alice')])
