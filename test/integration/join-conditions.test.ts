@@ -219,3 +219,42 @@ test('the secret is in no log, no error and no argument list [DISC-T9]', async (
     expect(`${said}${audit}`).not.toContain(form)
   expect(said).toContain(id)
 }, 60_000)
+
+test("--cluster-info-url fetches the document with the system's roots [DISC-R16, DISC-C2]", async () => {
+  const server = await start()
+  const ca = await labAuthority()
+  const { certPem, keyPem } = await labMaterial(ca)
+  const admin = await server.admin()
+  const { object } = await admin.get('/api/v1/namespaces/kube-public/configmaps/cluster-info')
+  const { kubeconfig } = (object as unknown as { data: { kubeconfig: string } }).data
+  const host = createHttpsServer({ cert: certPem, key: keyPem.reveal() }, (_, response) =>
+    response.end(kubeconfig),
+  )
+  host.listen(0, '127.0.0.1')
+  await once(host, 'listening')
+  const { port } = host.address() as AddressInfo
+  await writeFile(file('roots.pem'), ca.bundlePem)
+  const url = `https://127.0.0.1:${port}/cluster.yaml`
+  const only = ['--discovery-only', '--out', '-', '--timeout', '0']
+  const env = { SSL_CERT_FILE: file('roots.pem') }
+  for (const flag of ['--cluster-info-url', '--discovery-file']) {
+    const { code, stdout } = await startJoin([flag, url, ...only], env).ended
+    expect([code, stdout]).toEqual([
+      0,
+      expect.stringContaining(`server: https://127.0.0.1:${server.port}`),
+    ])
+  }
+  const strange = await startJoin(['--cluster-info-url', url, ...only]).ended
+  expect([strange.code, strange.stderr]).toEqual([1, expect.stringContaining('to this system')])
+  host.close()
+})
+
+test('IPv6 and the address that was typed [DISC-R21, DISC-T12, DISC-C7]', async () => {
+  const server = await start('--bind-address', '::1')
+  const token = await createToken(server)
+  const args = ['--token', token, '--discovery-only', '--out', '-', '--timeout', '20s']
+  const said = await startJoin([`[::1]:${server.port}`, ...args]).ended
+  expect([said.code, said.stdout]).toEqual([0, expect.stringMatching(/server: https:\/\/\S+/)])
+  const kept = await startJoin([`[::1]:${server.port}`, ...args, '--keep-address']).ended
+  expect(kept.stdout).toContain(`server: https://[::1]:${server.port}`)
+})
