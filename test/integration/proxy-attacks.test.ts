@@ -46,7 +46,7 @@ describe('[CRED-P10] the Host header', () => {
   })
 })
 
-describe('[CRED-P11] a host that could be rebound', () => {
+describe('[CRED-P11, ADDON-T41] a host that could be rebound', () => {
   test.each([
     'evil.com',
     'evil.com:8001',
