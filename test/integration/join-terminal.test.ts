@@ -59,6 +59,16 @@ describe.skipIf(!hasScript)('at a terminal', () => {
     expect(readFileSync(out, 'utf8')).toContain(`https://127.0.0.1:${server.port}`)
   }, 60_000)
 
+  test('after the token Ctrl-C ends it again', async () => {
+    const session = atTerminal('127.0.0.1:1', '--token', '-', '--out', '-')
+    await session.shows('Token (it is not shown): ')
+    session.type('abcdef.q7w8e9r0t1y2u3i4\r')
+    await session.shows('nothing listens at 127.0.0.1:1')
+    session.type('\u0003')
+    expect(await session.ended).toBe(1)
+    expect(session.screen()).toContain('ended while waiting')
+  }, 60_000)
+
   test('a document is asked for in words [DISC-R13]', async () => {
     const session = atTerminal('--cluster-info-file', '-', '--discovery-only', '--out', '-')
     await session.shows('Paste the document that locates the cluster, then Enter and Ctrl-D:')

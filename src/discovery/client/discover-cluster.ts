@@ -180,7 +180,8 @@ class DiscoveryRun {
       cluster: { ...cluster, certificateAuthorityData: roots },
       limits,
       onProbe: (address) => this.#parts.onProgress({ step: 'probing', address }),
-      ...(asked !== undefined && { proven: asked }),
+      // It answered without the proxy that clients will go through.
+      ...(asked !== undefined && cluster.proxyUrl === undefined && { proven: asked }),
     })
     const warnings = [...document.warnings, ...troubles]
     for (const message of warnings) this.#parts.onProgress({ step: 'warning', message })
