@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { KubeObject } from '../../src/core/index.ts'
+import { buildOnce } from '../build-once.ts'
 import { eventually } from '../support/eventually.ts'
 import { type InProcessServer, startInProcess } from '../support/in-process-server.ts'
 import { createMachine, WorkloadRunner, whyNoMountNamespace } from '../support/running-workload.ts'
@@ -51,8 +52,9 @@ let runner: WorkloadRunner
 beforeAll(async () => {
   scratch = await mkdtemp(join(tmpdir(), 'sallyport-workload-test-'))
   server = await startInProcess()
+  await buildOnce() // is not part of the time of a test
   runner = new WorkloadRunner(await createMachine({ server, directory: scratch }, 'laptop'))
-}, 120_000)
+}, 300_000)
 afterAll(async () => {
   await runner?.close()
   await server?.close()
