@@ -111,6 +111,7 @@ export async function startOauth2Proxy(ground: Ground): Promise<Contestant | und
     '--provider=oidc',
     `--oidc-issuer-url=${issuer}`,
     '--skip-oidc-discovery=true',
+    '--oidc-enabled-signing-alg=ES256',
     `--oidc-jwks-url=${issuer}/keys`,
     `--login-url=${issuer}/login`,
     `--redeem-url=${issuer}/redeem`,

@@ -88,12 +88,20 @@ class PlainForward implements AnswerListener {
     const [only = Buffer.alloc(0), ...more] = this.#first
     const body = more.length === 0 ? only : Buffer.concat(this.#first)
     this.#first = []
-    if (this.#hasEnded && head.isChunked) headers.push('Content-Length', String(body.length))
+    if (this.#hasEnded && body.length > 0 && head.length === undefined)
+      headers.push('Content-Length', String(body.length))
     response.writeHead(head.status, head.reason, headers)
     if (!this.#hasEnded) this.#sendOn(body)
-    else if (body.length > smallBody) response.end(body)
-    else response.end(body.toString('latin1'), 'latin1')
+    else if (body.length > 0 && body.length <= smallBody) this.#sendSmall(body)
+    else response.end(body)
     this.#promise.resolve()
+  }
+
+  /** Head and body as one text. Ended a moment later, because Node would write the end, which is nothing, as a second piece. */
+  #sendSmall(body: Buffer): void {
+    const { response } = this.#forwarding
+    response.write(body.toString('latin1'), 'latin1')
+    queueMicrotask(() => response.end())
   }
 
   #sendOn(body: Buffer): void {
