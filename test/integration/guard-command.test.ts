@@ -96,7 +96,7 @@ async function ask(port: number, token: string): Promise<string | number> {
 }
 
 describe('sallyport guard', () => {
-  test("takes the proposal's flags, one dash too, and the serving key of an API server [ADDON-R36, ADDON-R26]", async () => {
+  test("takes the proposal's flags, one dash too, and the serving key of an API server [ADDON-R36, ADDON-R26, ADDON-R33]", async () => {
     const flags = [
       '-listen-port',
       '0',

@@ -363,7 +363,7 @@ describe('a WebSocket', () => {
   })
 })
 
-test('bytes that are not HTTP get a 400 and are closed [ADDON-R41]', async () => {
+test('bytes that are not HTTP get a 400 and are closed [ADDON-R41, ADDON-R6]', async () => {
   const lab = await start()
   for (const bytes of [
     'PING\r\n\r\n',

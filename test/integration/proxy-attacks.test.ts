@@ -18,7 +18,7 @@ afterAll(() => lab.close())
 
 const untouched = (): void => expect(lab.api.seen).toEqual([])
 
-describe('[CRED-P10] the Host header', () => {
+describe('[CRED-P10, ADDON-T41] the Host header', () => {
   test.each([
     ['is there twice', ['Host: localhost', 'Host: localhost']],
     ['is there twice, one of them foreign', ['Host: localhost', 'Host: evil.com']],
