@@ -52,7 +52,7 @@ describe.skipIf(outwardAddress === undefined)('attacks on the service proxy', ()
       '--request-timeout',
       '1s',
       '--addon-idle-timeout',
-      '700ms',
+      '2s',
     ])
     const backend = await lab.backend((incoming, response) => {
       incoming.on('error', () => {})
