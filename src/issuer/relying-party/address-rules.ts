@@ -3,6 +3,8 @@ import { BlockList, isIP, isIPv4 } from 'node:net'
 /** Addresses that documents are never fetched from: no issuer lives there, but metadata services of clouds do. */
 const never = listOf([
   '0.0.0.0/8',
+  '100.100.100.200/32',
+  '168.63.129.16/32',
   '169.254.0.0/16',
   '192.0.0.0/24',
   '192.0.2.0/24',
@@ -18,7 +20,10 @@ const never = listOf([
   '2002::/16',
   '3fff::/20',
   '5f00::/16',
+  'fd00:42::42/128',
+  'fd00:c1::a9fe:a9fe/128',
   'fd00:ec2::254/128',
+  'fd20:ce::254/128',
   'fe80::/10',
   'fec0::/10',
   'ff00::/8',
@@ -77,9 +82,10 @@ function listOf(ranges: readonly string[]): BlockList {
 const contains = (list: BlockList, address: string): boolean =>
   list.check(address, isIPv4(address) ? 'ipv4' : 'ipv6')
 
-const ipv4Within = /^(?:0:0:0:0:0:ffff|64:ff9b:0:0:0:0|0:0:0:0:0:0):([\da-f]{1,4}):([\da-f]{1,4})$/
+const ipv4Within =
+  /^(?:0:0:0:0:0:ffff|0:0:0:0:ffff:0|64:ff9b:0:0:0:0|0:0:0:0:0:0):([\da-f]{1,4}):([\da-f]{1,4})$/
 
-/** The address that is really meant: IPv4 within IPv6 (mapped, compatible, NAT64) is taken out of it. */
+/** The address that is really meant: IPv4 within IPv6 (mapped, translated, compatible, NAT64) is taken out of it. */
 function plainAddress(address: string): string | undefined {
   const family = isIP(address)
   if (family === 0) return undefined

@@ -5,7 +5,7 @@ import type { TokenVerifier, VerifiedServiceAccount, VerifiedToken } from './tok
 /** Who may pass, and who is told about those who may not. */
 export interface GuardOptions<Verified extends VerifiedToken = VerifiedServiceAccount> {
   /** Which of those who have proven who they are may pass; everybody unless given. Others get 403. */
-  readonly allow?: (verified: Verified) => boolean
+  readonly allow?: (verified: Verified) => boolean | Promise<boolean>
   /** Told why a request was refused; the answer itself does not say. */
   readonly onRefused?: (error: TokenRejected | IssuerUnavailable | NotAllowed) => void
 }
@@ -44,7 +44,8 @@ export async function decide<Verified extends VerifiedToken>(
 ): Promise<Decision<Verified>> {
   try {
     const verified = await verifyRequest(request, verifier)
-    if (!allow || allow(verified)) return { verified }
+    // Nothing but `true` is a yes: a promise that was not waited for would be one for everybody.
+    if (!allow || (await allow(verified)) === true) return { verified }
     onRefused?.({ code: 'not-allowed', message: `${verified.subject} may not pass` })
     return { refusal: refusals.forbidden }
   } catch (error) {

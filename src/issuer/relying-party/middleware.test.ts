@@ -127,6 +127,17 @@ describe.each(Object.entries(frameworks))('%s [ISS-P3]', (_name, make) => {
     expect(answer.body).not.toContain(code)
   })
 
+  test.each([
+    [true, 200],
+    [false, 403],
+  ])('a right that is looked up is waited for: %s', async (isAllowed, status) => {
+    const verifier = createServiceAccountVerifier({ ...issuer.verifierOptions, audience: 'shop' })
+    const patient = await make(verifier, { allow: async () => Promise.resolve(isAllowed) })
+    expect((await ask(patient, bearer(tokenOf('good')))).status).toBe(status)
+    patient.closeAllConnections()
+    patient.close()
+  })
+
   test('an issuer that cannot be reached is 503, with a time to come back', async () => {
     const gone = await startTestIssuer({ algorithm: 'ES256' })
     const token = gone.serviceAccountToken({ audience: 'shop' })

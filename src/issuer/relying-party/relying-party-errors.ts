@@ -9,7 +9,7 @@ export type RejectionCode =
   | 'wrong-issuer'
   | 'wrong-audience'
 
-/** A token is not accepted; the message says why without repeating any of it. Answer 401. */
+/** A token is not accepted; the message says why, quotes its issuer and audience at most, and never the token. Answer 401. */
 export class TokenRejected extends SallyportError {
   readonly code: RejectionCode
 

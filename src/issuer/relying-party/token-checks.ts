@@ -93,8 +93,7 @@ const issuer: TokenCheck = {
   needs: [],
   run: ({ token }, rules) => {
     const said = unverifiedIssuer(token)
-    if (said !== rules.issuer)
-      throw new TokenRejected('wrong-issuer', 'the token is of another issuer')
+    if (said !== rules.issuer) throw otherIssuer(said, rules)
   },
   tell: (_found, rules) => rules.issuer,
 }
@@ -139,11 +138,10 @@ const claims: TokenCheck = {
   needs: ['jws'],
   run: (found, rules) => {
     const read = parseClaims(found.jws?.payload ?? Buffer.alloc(0))
-    // The bytes that were verified decide, not those that were glanced at before.
-    if (textClaim(read, 'iss') !== rules.issuer)
-      throw new TokenRejected('wrong-issuer', 'the token is of another issuer')
-    textClaim(read, 'sub')
     found.claims = read
+    // The bytes that were verified decide, not those that were glanced at before.
+    if (textClaim(read, 'iss') !== rules.issuer) throw otherIssuer(textClaim(read, 'iss'), rules)
+    textClaim(read, 'sub')
   },
   tell: (found) => `one reading only: ${Object.keys(found.claims ?? {}).join(', ')}`,
 }
@@ -197,6 +195,14 @@ const serviceAccount: TokenCheck = {
     return `${namespace}/${named?.name ?? ''} (uid ${named?.uid ?? ''})${binding}`
   },
 }
+
+const otherIssuer = (said: string | undefined, { issuer: wanted }: TokenRules): TokenRejected =>
+  new TokenRejected(
+    'wrong-issuer',
+    said === undefined
+      ? 'the token names no issuer'
+      : `the token is of the issuer ${JSON.stringify(said.slice(0, 256))} and not of ${JSON.stringify(wanted)}`,
+  )
 
 const listed = (audiences: readonly string[]): string =>
   audiences.length === 0 ? 'nobody' : audiences.map((each) => JSON.stringify(each)).join(', ')

@@ -254,6 +254,18 @@ describe('options that could never work are refused at once', () => {
     ['audience must be your own name', { audience: [] }],
     ['audience must be your own name', { audience: '' }],
     ['is not a range of addresses', { allowPrivateAddresses: ['10.0.0.0'] }],
+    ['leewaySeconds must be a number', { leewaySeconds: Number.NaN }],
+    ['leewaySeconds must be a number', { leewaySeconds: Number.POSITIVE_INFINITY }],
+    ['longestLifeSeconds must be a number', { longestLifeSeconds: Number.NaN }],
+    ['longestCacheMs must be a number', { longestCacheMs: -1 }],
+    ['staleMs must be a number', { staleMs: Number.NaN }],
+    ['issuer is missing', { issuer: '' }],
+    ['algorithms must be some of RS256', { algorithms: [] }],
+    ['caPem has no certificate', { caPem: '' }],
+    [
+      'credential.origin must be an origin',
+      { credential: { origin: 'https://issuer.example/', token: () => 'x' } },
+    ],
   ])('%s', (why, wrong) => {
     const options = { issuer: 'https://issuer.example', audience: 'x', ...wrong }
     expect(() => createServiceAccountVerifier(options)).toThrow(why)

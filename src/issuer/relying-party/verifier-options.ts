@@ -64,8 +64,7 @@ const longestSeconds = 2 ** 32
 export function rulesOf(options: VerifierOptions): TokenRules {
   const { issuer, clock = systemClock } = options
   const audiences = typeof options.audience === 'string' ? [options.audience] : options.audience
-  if (audiences.length === 0 || audiences.includes(''))
-    throw new TypeError('audience must be your own name, which tokens have in their aud')
+  requireSense(options, audiences)
   const fetchRules: FetchRules = {
     isAllowedAddress: addressTest(options.allowPrivateAddresses ?? false),
     allowsHttpOnLoopback: options.allowHttpOnLoopback ?? false,
@@ -75,7 +74,6 @@ export function rulesOf(options: VerifierOptions): TokenRules {
     ...limits,
   }
   requireUrl('issuer', issuer, fetchRules)
-  if (/[?#]/.test(issuer)) throw new TypeError('issuer has a query or a fragment')
   requireUrl('discoveryUrl', options.discoveryUrl, fetchRules)
   requireUrl('jwksUri', options.jwksUri, fetchRules)
   const keys = remoteKeys(options, fetchRules, clock)
@@ -113,6 +111,38 @@ function remoteKeys(options: VerifierOptions, fetchRules: FetchRules, clock: Clo
     },
   })
 }
+
+/** What is read from an environment may be nothing or no number, and with a leeway of NaN no token would end. */
+function requireSense(options: VerifierOptions, audiences: readonly string[] | undefined): void {
+  const { issuer, algorithms = signingAlgorithms } = options
+  const problems = [
+    !issuer && 'issuer is missing',
+    /[?#]/.test(issuer) && 'issuer has a query or a fragment',
+    !(audiences?.length && audiences.every(Boolean)) &&
+      'audience must be your own name, which tokens have in their aud',
+    !(algorithms.length && algorithms.every((each) => signingAlgorithms.includes(each))) &&
+      `algorithms must be some of ${signingAlgorithms.join(', ')}`,
+    problemOfAccess(options),
+    ...measures.map((name) => isMeasure(options[name]) || `${name} must be a number from 0 on`),
+  ]
+  const problem = problems.find((each) => typeof each === 'string')
+  if (problem !== undefined) throw new TypeError(problem)
+}
+
+function problemOfAccess({ caPem, credential }: VerifierOptions): string | undefined {
+  // Node.js takes an empty text for none, and would trust the public CAs.
+  if (caPem?.includes('-----BEGIN CERTIFICATE-----') === false) return 'caPem has no certificate'
+  if (!credential || originOf(credential.origin) === credential.origin) return undefined
+  return 'credential.origin must be an origin, as in https://issuer.example'
+}
+
+const measures = ['leewaySeconds', 'longestLifeSeconds', 'longestCacheMs', 'staleMs'] as const
+
+const isMeasure = (value: number | undefined): boolean =>
+  value === undefined || (Number.isFinite(value) && value >= 0)
+
+const originOf = (text: string): string | undefined =>
+  URL.canParse(text) ? new URL(text).origin : undefined
 
 function requireUrl(name: string, text: string | undefined, rules: FetchRules): void {
   const problem = text === undefined ? undefined : problemOfUrl(text, rules)
