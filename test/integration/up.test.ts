@@ -121,7 +121,6 @@ test('a second start finds state, keys and certificates again [GND-R3]', async (
   }
   const files = ['pki/ca.crt', 'pki/ca.key', 'pki/apiserver.crt', 'pki/sa.key']
   const read = () => Promise.all(files.map((file) => readFile(join(scratch, 'data', file), 'utf8')))
-  const signal = AbortSignal.timeout(15_000)
   const first = await start()
   const before = await openCluster(first.kubeconfig)
   const kept = {
@@ -130,15 +129,16 @@ test('a second start finds state, keys and certificates again [GND-R3]', async (
     metadata: { name: 'kept', namespace: 'default' },
     data: { a: 'b' },
   }
-  const made = await before.view.write('create', kept, {}, signal)
+  const made = await before.view.write('create', kept, {}, AbortSignal.timeout(15_000))
   const keys = await read()
   expect(await first.stop()).toBe(0)
   const port = new URL(first.server).port
   const second = await start({ args: ['--secure-port', port] })
   expect(await read()).toEqual(keys)
   const after = await openCluster(second.kubeconfig)
-  expect(await after.view.get(configMap, kept.metadata, signal)).toEqual(made)
-})
+  const found = await after.view.get(configMap, kept.metadata, AbortSignal.timeout(15_000))
+  expect(found).toEqual(made)
+}, 60_000)
 
 test('a second start while the first runs is refused with a sentence [GND-R4]', async () => {
   const first = await start()
