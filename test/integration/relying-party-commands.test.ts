@@ -143,6 +143,11 @@ describe('issuer verify [ISS-P4]', () => {
     expect([piped.code, JSON.parse(piped.stdout).accepted]).toEqual([0, true])
   })
 
+  test('reads no more of a file than a token can have', async () => {
+    const { code, stderr } = await verify('--token-file', '/dev/zero', ...trusting())
+    expect([code, stderr]).toEqual([1, expect.stringContaining('the token is not accepted')])
+  })
+
   test.each([
     [[], 'give one of TOKEN'],
     [['a', '--token-file', 'b'], 'give one of TOKEN'],

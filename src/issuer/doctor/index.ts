@@ -1,4 +1,4 @@
 export { type Diagnosis, diagnoseIssuer } from './diagnose-issuer.ts'
-export { type IssuerSight, inspectIssuer } from './inspect-issuer.ts'
+export { inspectIssuer } from './inspect-issuer.ts'
 export { peekAtToken } from './peek-at-token.ts'
 export { relyingPartyNames } from './relying-parties.ts'
