@@ -146,7 +146,7 @@ describe('headers: expected and seen', () => {
     expect(await outcome(bytes)).toBe(expected)
   })
 
-  test('nothing of an attacker reaches the add-on, whatever it is called [ADDON-R34, ADDON-T13]', async () => {
+  test('nothing of an attacker reaches the add-on, whatever it is called, and no token does [ADDON-R33, ADDON-R34, ADDON-T13]', async () => {
     const names = [
       'Impersonate-User',
       'Impersonate-Extra-Scopes',
@@ -432,4 +432,10 @@ describe('signers under the same CA: 403, and no connection is made [ADDON-T23, 
   test('and the API server itself passes', async () => {
     expect(await outcome(get(bearer))).toBe('bob')
   })
+})
+
+test('after all of this no token is in the log, not even in part [ADDON-T64]', () => {
+  const told = lab.logged.join('')
+  expect(told.split('\n').length).toBeGreaterThan(100)
+  expect(told).not.toMatch(/eyJ|[Bb]earer |Basic |access_token|token=/)
 })
