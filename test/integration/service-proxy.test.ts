@@ -149,6 +149,10 @@ describe.skipIf(outwardAddress === undefined)('the service proxy', () => {
       body: 'over http2',
       headers: { cookie: 'a=1; b=2', host: `127.0.0.1:${lab.server.port}` },
     })
+    const removed = await requestOn(session, { ':path': `${base}/x`, ':method': 'DELETE' }, 'why')
+    expect(removed.object).toMatchObject({ method: 'DELETE', body: 'why' })
+    const empty = await requestOn(session, { ':path': `${base}/x`, ':method': 'POST' })
+    expect(empty.object).toMatchObject({ body: '', headers: { 'content-length': '0' } })
     const cookies = await requestOn(session, { ':path': `${base}/cookie` })
     expect(cookies.headers['set-cookie']).toHaveLength(2)
   })

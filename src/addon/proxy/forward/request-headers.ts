@@ -28,7 +28,7 @@ const ownFolded = new Set(['x-forwarded-uri'])
  * credential and no claim of an identity in any spelling, then what we say ourselves.
  */
 export function backendHeaders(request: IncomingMessage, facts: ForwardedFacts): string[] {
-  const { rawHeaders, headers } = request
+  const { rawHeaders } = request
   const kept = withoutIdentity(endToEndHeaders(rawHeaders), facts.isIdentityHeader)
   const out = ['Host', hostOf(request)]
   for (const [name, value] of headerPairs(kept)) {
@@ -41,7 +41,7 @@ export function backendHeaders(request: IncomingMessage, facts: ForwardedFacts):
   out.push('X-Forwarded-For', hops.filter((hop) => hop !== '').join(', '))
   out.push('X-Forwarded-Uri', facts.uri)
   if (facts.token !== undefined) out.push('Authorization', `Bearer ${facts.token}`)
-  out.push(...framing(request.method, headers))
+  out.push(...framing(request))
   return out
 }
 
@@ -50,26 +50,33 @@ export const hostOf = ({ headers }: Pick<IncomingMessage, 'headers'>): string =>
   headers.host ?? String(headers[':authority'] ?? '')
 
 /** Whether a request has a body. */
-export const hasBody = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean =>
-  headers['transfer-encoding'] !== undefined ||
-  Number(headers['content-length'] ?? 0) > 0 ||
-  isOpenStream(headers)
+export const hasBody = (request: IncomingMessage): boolean =>
+  request.headers['transfer-encoding'] !== undefined ||
+  Number(request.headers['content-length'] ?? 0) > 0 ||
+  isOpenStream(request)
 
-/** HTTP/2 frames bodies by itself: without a length, only the end of the stream tells that there is none. */
-const isOpenStream = (headers: IncomingMessage['headers']): boolean =>
-  headers[':method'] !== undefined &&
-  headers['content-length'] === undefined &&
-  bodyMethods.has(String(headers[':method']))
+/** HTTP/2 frames bodies by itself: without a length, only its stream knows whether there is one. */
+function isOpenStream(request: IncomingMessage): boolean {
+  if (request.httpVersionMajor !== 2 || request.headers['content-length'] !== undefined)
+    return false
+  const stream: unknown = 'stream' in request ? request.stream : undefined
+  const isOver =
+    typeof stream === 'object' && stream !== null && 'endAfterHeaders' in stream
+      ? stream.endAfterHeaders
+      : true
+  return isOver !== true
+}
 
 const bodyMethods = new Set(['POST', 'PUT', 'PATCH'])
 
 /** The framing belongs to one connection, but that there is a body, and how long it is, does not. */
-function framing(method: string | undefined, headers: IncomingMessage['headers']): string[] {
+function framing(request: IncomingMessage): string[] {
+  const { method = '', headers } = request
   const length = headers['content-length']
-  if (headers['transfer-encoding'] !== undefined || isOpenStream(headers))
+  if (headers['transfer-encoding'] !== undefined || isOpenStream(request))
     return ['Transfer-Encoding', 'chunked']
   if (length !== undefined) return ['Content-Length', length]
-  return bodyMethods.has(method ?? '') ? ['Content-Length', '0'] : []
+  return bodyMethods.has(method) ? ['Content-Length', '0'] : []
 }
 
 function foreignCookies(rawHeaders: readonly string[], { isOwnCookie }: ForwardedFacts): string {
