@@ -225,6 +225,19 @@ describe('impersonation', () => {
     },
   )
 
+  test('of a machine is refused to everybody, whatever they may do', async () => {
+    const machine: Headers = [
+      ['Impersonate-User', 'system:sallyport:machine:laptop'],
+      ['Impersonate-Group', 'system:sallyport:machines'],
+    ]
+    await expect(actAs(machine)).rejects.toMatchObject({
+      reason: 'Forbidden',
+      message:
+        'groups "system:sallyport:machines" is forbidden: User "admin" cannot impersonate resource "groups" in API group "" at the cluster scope: only a machine itself can act as a machine',
+    })
+    expect(await actAs(machine.slice(0, 1))).toMatchObject({ impersonator: admin.user })
+  })
+
   test('does not widen a credential’s scope [GND-R75]', async () => {
     const scoped = { ...admin, scope: { name: 'cluster-info', permits: () => false } }
     await expect(

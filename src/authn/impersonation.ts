@@ -5,6 +5,8 @@ import {
   type AuthenticationRequest,
   type Authorizer,
   type Decision,
+  machineIdentity,
+  machineNameOf,
   type ResourceAttributes,
   type UserInfo,
   wellKnown,
@@ -53,8 +55,20 @@ class Attempt {
 
   async actAs(wanted: WantedIdentity, action: ImpersonatedAction): Promise<Authentication> {
     if (!(await this.#mayForThis(wanted, action))) await this.#requireForAll(wanted)
-    const { user } = this.#authentication
-    return { ...this.#authentication, user: identityOf(wanted), impersonator: user }
+    const { user: impersonator } = this.#authentication
+    const user = identityOf(wanted)
+    if (machineNameOf(user) !== undefined) throw this.#refuseMachine()
+    return { ...this.#authentication, user, impersonator }
+  }
+
+  /** The mark of a machine counts because nobody else can write it, not even who may do everything. */
+  #refuseMachine(): ApiError {
+    const resource = { ...core, resource: 'groups', name: machineIdentity.group }
+    const attributes = { user: this.#authentication.user, verb: 'impersonate', resource }
+    return this.#options.denial(attributes, {
+      allowed: false,
+      reason: 'only a machine itself can act as a machine',
+    })
   }
 
   async #mayForThis(wanted: WantedIdentity, action: ImpersonatedAction): Promise<boolean> {
@@ -88,10 +102,10 @@ class Attempt {
   }
 }
 
+const core = { group: '', version: 'v1', subresource: '', namespace: '' }
 const authenticationGroup = { group: 'authentication.k8s.io', version: 'v1', namespace: '' }
 
 function* resourcesOf(wanted: WantedIdentity): Iterable<ResourceAttributes> {
-  const core = { group: '', version: 'v1', subresource: '', namespace: '' }
   const account = serviceAccountOf(wanted.username)
   if (account) yield { ...core, resource: 'serviceaccounts', ...account }
   else yield { ...core, resource: 'users', name: wanted.username }

@@ -1,4 +1,4 @@
-import { type OptionTable, WrongUsage } from '../core/index.ts'
+import { CommandFailed, type OptionTable, SallyportError, WrongUsage } from '../core/index.ts'
 import type { PublishOptions, ReadDocuments } from '../issuer/publish/index.ts'
 import { readCaFile } from './ca-file.ts'
 import { dataDirectory } from './data-directory.ts'
@@ -58,7 +58,15 @@ export async function openIssuerSource(values: IssuerSourceValues, io: Io): Prom
     throw new WrongUsage('--certificate-authority goes with --from URL')
   if (from === undefined || !isUrl) return documentsOfServer(await transportOf(values, io), options)
   if (!from.startsWith('https://')) throw new WrongUsage('--from must be an https URL')
-  return documentsOfIssuer(from, await readCaFile(certificateAuthority), options)
+  const read = documentsOfIssuer(from, await readCaFile(certificateAuthority), options)
+  return async (signal) => read(signal).catch((error: unknown) => Promise.reject(withHint(error)))
+}
+
+/** Whoever names a URL may not run its server, and the usual hint would be to start one. */
+function withHint(error: unknown): unknown {
+  if (!(error instanceof SallyportError) || error.code !== 'CLIENT_CONNECTION_FAILED') return error
+  const hint = 'if its certificate is of a private CA: --certificate-authority FILE'
+  return new CommandFailed(error.code, error.message, { hint, cause: error })
 }
 
 async function transportOf({ from, context, dataDir }: IssuerSourceValues, io: Io) {

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { createReadStream } from 'node:fs'
 import { stdin } from 'node:process'
 import { CommandFailed, systemErrorCode, WrongUsage } from '../core/index.ts'
 
@@ -23,9 +23,12 @@ export async function readTokenInput({ argument, file }: TokenInput): Promise<st
 }
 
 async function fromArgument(argument: string): Promise<string> {
-  if (argument !== '-') return argument
+  return argument === '-' ? beginningOf(stdin.setEncoding('utf8')) : argument
+}
+
+async function beginningOf(stream: AsyncIterable<string>): Promise<string> {
   let text = ''
-  for await (const chunk of stdin.setEncoding('utf8') as AsyncIterable<string>) {
+  for await (const chunk of stream) {
     text += chunk
     if (text.length > mostBytes) break
   }
@@ -33,7 +36,7 @@ async function fromArgument(argument: string): Promise<string> {
 }
 
 async function fromFile(path: string): Promise<string> {
-  return readFile(path, 'utf8').catch((cause: unknown) => {
+  return beginningOf(createReadStream(path, 'utf8')).catch((cause: unknown) => {
     const why = systemErrorCode(cause) ?? 'unknown error'
     throw new CommandFailed('TOKEN_UNREADABLE', `cannot read ${path}: ${why}`, { cause })
   })

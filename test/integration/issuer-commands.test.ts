@@ -72,6 +72,11 @@ describe('keys and their rotation', () => {
     expect([code, next?.stage]).toEqual([0, 'next'])
     expect(stdout).toContain(`key ${next?.kid} is published`)
     expect(stdout).toContain(next?.signsFrom)
+    // It has signed nothing yet.
+    const { stdout: shown } = await run(server, 'keys')
+    expect(shown).toMatch(
+      new RegExp(`^${next?.kid} +RS256 +next +0h +${next?.signsFrom} +- +-$`, 'm'),
+    )
     await eventually('both keys', async () => (await publishedKids(server)).length === 2)
     expect(kidOf(await newToken(server))).toBe(old)
     clock.jump(91 * 60_000)
@@ -172,6 +177,12 @@ describe('publishing', () => {
       expect([code, stderr]).toEqual([0, ''])
       expect(await readFile(join(out, jwks), 'utf8')).toBe(expected)
     }
+  })
+
+  test('the URL of a server with a private CA leads to the option for it', async () => {
+    const source = ['--from', `https://127.0.0.1:${server.port}`, '--out', scratch]
+    const { code, stderr } = await runInProcess(['issuer', 'publish', ...source])
+    expect([code, stderr]).toEqual([1, expect.stringContaining('--certificate-authority FILE')])
   })
 
   test('what is no issuer is not published', async () => {

@@ -55,7 +55,7 @@ export const issuerKeysCommand = defineCommand({
           stage,
           age(publishedAt, now),
           kubeTime(signsFrom),
-          kubeTime(tokensUntil),
+          tokensUntil > signsFrom ? kubeTime(tokensUntil) : '-',
           droppedAt === undefined ? '-' : kubeTime(droppedAt),
         ]),
       ),

@@ -73,6 +73,13 @@ describe('the signer of client certificates', () => {
     ['a person', [alice, attribute('O', 'dev')], [], ['client auth'], 'signed'],
     ['all usages', [alice], [mail], ['key encipherment', ...clientUse], 'signed'],
     ['masters', [alice, attribute('O', 'system:masters')], [], clientUse, 'system:masters'],
+    [
+      'a machine on our loopback',
+      [alice, attribute('O', 'system:sallyport:loopback-machines')],
+      [],
+      clientUse,
+      'user create --machine',
+    ],
     ['no client auth', [alice], [], ['digital signature'], 'client auth'],
     ['server auth', [alice], [], [...clientUse, 'server auth'], 'no others'],
     ['another kind of name', [alice], [other], clientUse, 'alternative'],

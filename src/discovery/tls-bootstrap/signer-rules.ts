@@ -1,5 +1,5 @@
 import { signers } from '../../authz/index.ts'
-import { wellKnown } from '../../core/index.ts'
+import { machineIdentity, wellKnown } from '../../core/index.ts'
 import type { CertificateRequest, CertificateUsage } from '../../pki/index.ts'
 
 /** What one of Kubernetes' signers signs. */
@@ -88,6 +88,10 @@ const rules: Readonly<Record<string, SignerRule>> = {
         [
           !subject.organizations.includes(wellKnown.masters),
           'certificates of system:masters are not signed: nobody could take them back',
+        ],
+        [
+          !subject.organizations.includes(machineIdentity.loopbackGroup),
+          "certificates of machines on the server's own loopback are made by `user create --machine` only",
         ],
         [others === 0, 'alternative names of this kind are not allowed'],
         [
