@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 
 /** The user that the token of a request names; this add-on believes it without a look at the signature. */
-export function userOf({ headers }: IncomingMessage): string {
+function userOf({ headers }: IncomingMessage): string {
   const payload = headers.authorization?.split('.')[1]
   if (payload === undefined) return 'nobody'
   return JSON.parse(String(Buffer.from(payload, 'base64url'))).sub
