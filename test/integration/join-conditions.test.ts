@@ -3,15 +3,23 @@ import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { createServer as createHttpsServer } from 'node:https'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { generateBootstrapToken, tokenText } from '../../src/discovery/index.ts'
 import { labAuthority, labMaterial } from '../../src/http/tls-lab.suite.ts'
+import { buildOnce } from '../build-once.ts'
 import { type InProcessServer, startInProcess } from '../support/in-process-server.ts'
 import { runSallyport } from '../support/sallyport-process.ts'
 import { createToken, scratch, startJoin } from './join-lab.suite.ts'
 
+// Each test runs several processes one after the other.
+vi.setConfig({ testTimeout: 60_000 })
+
 let directory: Awaited<ReturnType<typeof scratch>>
 const servers: InProcessServer[] = []
+// Building the command is not part of the time of a test.
+beforeAll(async () => {
+  await buildOnce()
+}, 180_000)
 beforeEach(async () => {
   directory = await scratch()
 })
@@ -105,29 +113,27 @@ test('a join can end with a running tunnel agent that has the certificate [TUN-I
   expect((await readdir(file('n1.pki'))).toSorted()).toEqual(['ca.crt', 'client.crt', 'client.key'])
 })
 
-describe('standard input', () => {
-  test('has the token, or the document [DISC-R13, DISC-R16, DISC-C3]', async () => {
-    const server = await start()
-    const token = await createToken(server)
-    const address = `127.0.0.1:${server.port}`
-    const only = ['--discovery-only', '--out', '-', '--timeout', '20s']
-    const piped = await runSallyport(['join', address, '--token', '-', ...only], {
-      input: `${token}\n`,
-    })
-    expect([piped.code, piped.stdout]).toEqual([0, expect.stringContaining(`https://${address}`)])
-    const admin = await server.admin()
-    const { object } = await admin.get('/api/v1/namespaces/kube-public/configmaps/cluster-info')
-    const { kubeconfig } = (object as unknown as { data: { kubeconfig: string } }).data
-    const byDocument = await runSallyport(['join', '--cluster-info-file', '-', ...only], {
-      input: kubeconfig,
-    })
-    expect([byDocument.code, byDocument.stdout]).toEqual([0, piped.stdout])
-    const empty = await runSallyport(['join', '--cluster-info-file', '-', ...only], { input: '' })
-    expect([empty.code, empty.stderr]).toEqual([
-      1,
-      expect.stringContaining('there is nothing in standard input'),
-    ])
+test('standard input has the token, or the document [DISC-R13, DISC-R16, DISC-C3]', async () => {
+  const server = await start()
+  const token = await createToken(server)
+  const address = `127.0.0.1:${server.port}`
+  const only = ['--discovery-only', '--out', '-', '--timeout', '20s']
+  const piped = await runSallyport(['join', address, '--token', '-', ...only], {
+    input: `${token}\n`,
   })
+  expect([piped.code, piped.stdout]).toEqual([0, expect.stringContaining(`https://${address}`)])
+  const admin = await server.admin()
+  const { object } = await admin.get('/api/v1/namespaces/kube-public/configmaps/cluster-info')
+  const { kubeconfig } = (object as unknown as { data: { kubeconfig: string } }).data
+  const byDocument = await runSallyport(['join', '--cluster-info-file', '-', ...only], {
+    input: kubeconfig,
+  })
+  expect([byDocument.code, byDocument.stdout]).toEqual([0, piped.stdout])
+  const empty = await runSallyport(['join', '--cluster-info-file', '-', ...only], { input: '' })
+  expect([empty.code, empty.stderr]).toEqual([
+    1,
+    expect.stringContaining('there is nothing in standard input'),
+  ])
 })
 
 test('the token is not shown to a server that the document does not vouch for [DISC-R14]', async () => {
@@ -218,7 +224,7 @@ test('the secret is in no log, no error and no argument list [DISC-T9]', async (
   ])
     expect(`${said}${audit}`).not.toContain(form)
   expect(said).toContain(id)
-}, 60_000)
+})
 
 test("--cluster-info-url fetches the document with the system's roots [DISC-R16, DISC-C2]", async () => {
   const server = await start()

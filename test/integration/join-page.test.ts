@@ -43,7 +43,7 @@ describe('the example of the library', () => {
     server = await startInProcess()
     const build = "import('./scripts/build.mjs').then((module) => module.ensureBuilt())"
     execFileSync(process.execPath, ['-e', build], { cwd: root, stdio: 'pipe' })
-  }, 90_000)
+  }, 180_000)
   afterAll(() => server.close())
 
   test('joins a cluster as it stands there [DISC-C9, DISC-R1]', async () => {

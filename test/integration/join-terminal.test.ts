@@ -8,7 +8,8 @@ import { type InProcessServer, startInProcess } from '../support/in-process-serv
 import { createToken, scratch } from './join-lab.suite.ts'
 
 // The terminal is made by script(1) of util-linux; other systems have one with other options.
-const hasScript = spawnSync('script', ['--version'], { encoding: 'utf8' }).stdout?.includes(
+const terminalMaker = 'script'
+const hasScript = spawnSync(terminalMaker, ['--version'], { encoding: 'utf8' }).stdout?.includes(
   'util-linux',
 )
 if (!hasScript) console.log('skipped: joining at a terminal needs script(1) of util-linux')
@@ -30,7 +31,7 @@ describe.skipIf(!hasScript)('at a terminal', () => {
   /** Runs a join on a terminal of its own. */
   function atTerminal(...args: readonly string[]) {
     const command = [process.execPath, program, 'join', ...args].join(' ')
-    const child = spawn('script', ['-qefc', command, '/dev/null'], { stdio: 'pipe' })
+    const child = spawn(terminalMaker, ['-qefc', command, '/dev/null'], { stdio: 'pipe' })
     onTestFinished(() => void child.kill())
     let screen = ''
     child.stdout.on('data', (chunk) => {

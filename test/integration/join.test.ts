@@ -1,6 +1,6 @@
 import { chmod, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { createKubeClient, transportFromKubeconfig } from '../../src/client/index.ts'
 import {
   makeKubeconfig,
@@ -12,6 +12,9 @@ import { issueKeyAndCertificate, privateKeyPem, spkiPin } from '../../src/pki/in
 import { eventually } from '../support/eventually.ts'
 import { type InProcessServer, startInProcess } from '../support/in-process-server.ts'
 import { createToken, type JoinEnd, scratch, startJoin } from './join-lab.suite.ts'
+
+// Some join more than once, and the machine may have other things to do.
+vi.setConfig({ testTimeout: 60_000 })
 
 let server: InProcessServer
 let directory: Awaited<ReturnType<typeof scratch>>
@@ -27,7 +30,7 @@ afterEach(() => directory.remove())
 const address = (): string => `127.0.0.1:${server.port}`
 const out = (name = 'n1'): string => join(directory.path, `${name}.kubeconfig`)
 const joined = (args: readonly string[], env: Record<string, string> = {}): Promise<JoinEnd> =>
-  startJoin(['--timeout', '20s', '--approval-timeout', '20s', ...args], env).ended
+  startJoin(['--timeout', '60s', '--approval-timeout', '60s', ...args], env).ended
 const good = { code: 0 }
 
 /** Whom the cluster sees behind a kubeconfig. */
