@@ -98,7 +98,7 @@ function tick() {
   byId('life').value = left
   byId('left').textContent =
     left > 0 ? `${Math.ceil(left)} s to live` : 'expired; asking for a new one'
-  if (left === 0) refresh()
+  if (left === 0) void refresh()
 }
 
 function showOutcome(place, { status, user, reason, message }) {
@@ -139,8 +139,7 @@ async function showForgeries() {
   byId('forgeries').replaceChildren(...items)
 }
 
-byId('ask').addEventListener('submit', async (event) => {
-  event.preventDefault()
+async function listMaps() {
   const place = byId('maps')
   const namespace = byId('namespace').value
   try {
@@ -162,6 +161,11 @@ byId('ask').addEventListener('submit', async (event) => {
   } catch (error) {
     place.replaceChildren(make('p', error.message, 'bad'))
   }
+}
+
+byId('ask').addEventListener('submit', (event) => {
+  event.preventDefault()
+  void listMaps()
 })
 
 function openLive() {

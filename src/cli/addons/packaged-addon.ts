@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { CommandFailed, isRecord, type KubeObject, systemErrorCode } from '../../core/index.ts'
 
 /** The add-ons that come with this package, by their directories. */
-export const packagedAddons = { whoami: 'examples/whoami-addon' } as const
+const packagedAddons = { whoami: 'examples/whoami-addon' } as const
 
 /** The name of one of them. */
 export type AddonName = keyof typeof packagedAddons
