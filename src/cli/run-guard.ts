@@ -1,6 +1,7 @@
 import { networkInterfaces } from 'node:os'
 import {
   type AudienceList,
+  addonJwksPath,
   Guard,
   openVerifier,
   type PortPair,
@@ -9,18 +10,11 @@ import {
   type TrustHost,
   type TrustOptions,
 } from '../addon/guard/index.ts'
-import { addonJwksPath } from '../addon/token/index.ts'
-import {
-  createKubeClient,
-  type KubeClient,
-  RemoteClusterView,
-  transportFromKubeconfig,
-} from '../client/index.ts'
+import type { KubeClient } from '../client/index.ts'
 import { CommandFailed, runUntilDrained, systemClock } from '../core/index.ts'
-import { inClusterContext, loadContext, type ResolvedContext } from '../kubeconfig/index.ts'
+import type { ResolvedContext } from '../kubeconfig/index.ts'
 import { type GuardValues, parsePortPair } from './guard-options.ts'
 import type { Io } from './io.ts'
-import { pluginHostOf } from './plugin-host.ts'
 import { createLogger } from './stderr-logger.ts'
 
 const graceMs = 10_000
@@ -47,7 +41,7 @@ export async function runGuard(values: GuardValues, io: Io): Promise<void> {
         ...(values.probePath !== undefined && { probePath: values.probePath }),
       },
       verifier: await openVerifier(trustOf(values, cluster), host),
-      audiences: audiencesOf(values, io, { cluster, host }),
+      audiences: await audiencesOf(values, io, { cluster, host }),
       output: identityOutput(values),
       limits: {
         maxRequestMs: values.maxRequestDuration,
@@ -103,13 +97,18 @@ async function reachCluster(values: GuardValues, io: Io): Promise<Cluster | unde
   const { kubeconfig, context: name, keys, audience, jwksUrl } = values
   const isAsked = keys.includes('handshake') || (keys.includes('jwks') && jwksUrl === undefined)
   if (audience.length > 0 && !isAsked) return undefined
+  const [client, { inClusterContext, loadContext }, { pluginHostOf }] = await Promise.all([
+    import('../client/index.ts'),
+    import('../kubeconfig/index.ts'),
+    import('./plugin-host.ts'),
+  ])
   const context =
     kubeconfig === undefined && name === undefined
       ? await inClusterContext({ env: io.env })
       : await loadContext({ explicitPath: kubeconfig, home: io.homeDirectory }, name)
   const host = { plugins: await pluginHostOf(io), proxyEnv: io.env }
-  const transport = await transportFromKubeconfig(context, host)
-  return { context, client: createKubeClient({ transport }) }
+  const transport = await client.transportFromKubeconfig(context, host)
+  return { context, client: client.createKubeClient({ transport }) }
 }
 
 function trustOf(values: GuardValues, cluster: Cluster | undefined): TrustOptions {
@@ -139,17 +138,18 @@ function trustOf(values: GuardValues, cluster: Cluster | undefined): TrustOption
   }
 }
 
-function audiencesOf(
+async function audiencesOf(
   values: GuardValues,
   io: Io,
   { cluster, host }: { readonly cluster: Cluster | undefined; readonly host: TrustHost },
-): AudienceList {
+): Promise<AudienceList> {
   if (!cluster || values.audience.length > 0) return staticAudiences(values.audience)
   const podName = values.podName ?? io.env['HOSTNAME']
   if (!podName)
     throw new CommandFailed('NO_POD_NAME', "the Pod's name is not known", {
       hint: 'set POD_NAME from metadata.name by the downward API, or give --audience',
     })
+  const { RemoteClusterView } = await import('../client/index.ts')
   const audiences = new ServiceAudiences({
     ...host,
     view: new RemoteClusterView(cluster.client),
@@ -157,7 +157,7 @@ function audiencesOf(
     podName,
     maxAgeMs: values.audienceMaxAge,
   })
-  audiences.start()
+  await audiences.start()
   return audiences
 }
 

@@ -1,4 +1,5 @@
 export type { AddonUser } from '../token/addon-claims.ts'
+export { addonJwksPath } from '../token/profile.ts'
 export type { AccessLogLevel } from './access-log.ts'
 export { type AudienceList, staticAudiences } from './audiences.ts'
 export {

@@ -29,16 +29,16 @@ beforeEach(() => {
 })
 afterEach(() => ended.abort())
 
-function watched(clock = new LabClock()): ServiceAudiences {
+async function watched(clock = new LabClock()): Promise<ServiceAudiences> {
   const { signal } = ended
   const options = { view, namespace, podName: 'web-1', clock, log: silentLogger, signal }
   const audiences = new ServiceAudiences({ ...options, maxAgeMs: 60_000 })
-  audiences.start()
+  await audiences.start()
   return audiences
 }
 
 const known = (audiences: ServiceAudiences): Promise<unknown> =>
-  vi.waitFor(() => expect(audiences.problem).toBeUndefined())
+  vi.waitFor(() => expect(audiences.problem).toBeUndefined(), 10_000)
 
 describe('the Services of a Pod [ADDON-R38]', () => {
   test('are those that select it, in its namespace, and several if several do', async () => {
@@ -48,14 +48,14 @@ describe('the Services of a Pod [ADDON-R38]', () => {
     view.put(service('without-selector'))
     view.put(service('empty-selector', {}))
     view.put(service('elsewhere', { app: 'web' }, 'bank'))
-    const audiences = watched()
+    const audiences = await watched()
     await known(audiences)
     expect(audiences.names).toEqual(['shop/all', 'shop/narrow'])
     expect([audiences.has('shop/all'), audiences.has('bank/elsewhere')]).toEqual([true, false])
   })
 
   test('follow Services that come and go, and labels that change', async () => {
-    const audiences = watched()
+    const audiences = await watched()
     await known(audiences)
     expect(audiences.names).toEqual([])
     const late = view.put(service('late', { app: 'web' }))
@@ -69,14 +69,14 @@ describe('the Services of a Pod [ADDON-R38]', () => {
 
   test('are unknown until they were seen', async () => {
     view.fail(new Error('nobody is there'))
-    const audiences = watched()
+    const audiences = await watched()
     expect(audiences.problem).toBe('audiences-unknown')
     view.fail(undefined)
     await known(audiences)
   })
 
   test('are unknown while the Pod is gone', async () => {
-    const audiences = watched()
+    const audiences = await watched()
     await known(audiences)
     await view.write('delete', pod({}), {}, ended.signal)
     await vi.waitFor(() => expect(audiences.problem).toBe('audiences-unknown'))
@@ -85,7 +85,7 @@ describe('the Services of a Pod [ADDON-R38]', () => {
   test('hold for their age while the cluster does not answer, then none does [ADDON-T61]', async () => {
     view.put(service('web', { app: 'web' }))
     const clock = new LabClock()
-    const audiences = watched(clock)
+    const audiences = await watched(clock)
     await known(audiences)
     view.fail(new Error('gone'))
     clock.turn(59_000)

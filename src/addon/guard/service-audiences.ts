@@ -1,4 +1,4 @@
-import { type Following, follow } from '../../client/index.ts'
+import type { Following } from '../../client/index.ts'
 import {
   type Clock,
   type ClusterView,
@@ -46,7 +46,9 @@ export class ServiceAudiences implements AudienceList {
   }
 
   /** Begins to watch; the list counts once both the Pod and its Services were seen. */
-  start(): void {
+  async start(): Promise<void> {
+    // Loaded here, so that a guard with a fixed list does not pay for a client of the API server.
+    const { follow } = await import('../../client/index.ts')
     const { view, namespace, podName, log, signal, clock } = this.#options
     const pod = { namespace, fieldSelector: `metadata.name=${podName}` }
     this.#followings.push(
