@@ -37,7 +37,7 @@ const sweepMs = 5_000
 
 /**
  * HTTP/1.1 connections to one add-on for requests without a body, which are nearly all: one write, one answer, and
- * the connection is kept for the next one. Node's own client does the same for three times the CPU.
+ * the connection is kept for the next one. Node's own client does the same for much more CPU (bench/README.md).
  */
 export class WirePool {
   readonly #place: { readonly host: string; readonly port: number }
