@@ -224,6 +224,22 @@ describe('a person', () => {
     })
   })
 
+  test('a machine that runs workloads joins in the same way [ISS-W6]', async () => {
+    const token = await createToken(server)
+    const file = out('laptop')
+    const args = [address(), '--token', token, '--as', 'machine', 'laptop', '--out', file]
+    const { stderr } = await startJoin([...args, '--approval-timeout', '0']).ended
+    const [, request = ''] = /certificate approve (machine-csr-\w+)`/.exec(stderr) ?? []
+    await approve(request)
+    expect(await joined(args)).toMatchObject(good)
+    expect(await whoIs(file)).toMatchObject({
+      userInfo: {
+        username: 'system:sallyport:machine:laptop',
+        groups: ['system:sallyport:machines', 'system:authenticated'],
+      },
+    })
+  })
+
   test('need not wait: the next run goes on where the first was', async () => {
     const token = await createToken(server)
     const args = [address(), '--token', token, '--as', 'user', 'june', '--out', out('june')]

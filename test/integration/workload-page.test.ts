@@ -25,7 +25,7 @@ describe('the page of workload run', () => {
   })
 
   test('names flags that exist', () => {
-    const ours = ['workload run', 'user create', 'up'].flatMap(optionsOf)
+    const ours = ['workload run', 'user create', 'join', 'up'].flatMap(optionsOf)
     const kubectl = ['tcp', 'clusterrole', 'user', 'namespace']
     const known = new Set([...ours, ...ours.map((name) => `no-${name}`), ...kubectl])
     const named = [...page.matchAll(/(?<![\w-])--([a-z][a-z-]+)/g)].map(([, name = '']) => name)

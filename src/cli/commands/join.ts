@@ -10,7 +10,7 @@ export const joinCommand = defineCommand({
     {
       name: 'ADDRESS',
       describe:
-        'where an API server is: host, host:port, IP or https URL; several are tried in turn; with --as user the NAME follows',
+        'where an API server is: host, host:port, IP or https URL; several are tried in turn; with --as user and --as machine the NAME follows',
       repeatable: true,
     },
   ],
@@ -27,6 +27,10 @@ export const joinCommand = defineCommand({
     {
       line: 'sallyport join 10.0.0.1 --token-file token --as user jane --group developers',
       does: 'a kubeconfig for a person, once an administrator has approved the request',
+    },
+    {
+      line: 'sallyport join 10.0.0.1 --token-file token --as machine laptop',
+      does: 'the same for a machine on which `sallyport workload run` runs processes as Pods',
     },
     {
       line: 'curl https://example.com/cluster.yaml | sallyport join --cluster-info-file - --token-file token',

@@ -79,10 +79,10 @@ export const joinOptions = {
   },
   as: {
     type: 'choice',
-    choices: ['node', 'user'],
+    choices: ['node', 'machine', 'user'],
     default: 'node',
     group: identity,
-    describe: 'join as this machine, or as the person NAME',
+    describe: 'join as a node, as the machine NAME for `workload run`, or as the person NAME',
   },
   'node-name': {
     type: 'string',

@@ -47,25 +47,25 @@ export function planJoin(options: JoinOptions, args: readonly string[]): JoinPla
   return plan
 }
 
-/** With --as user the last word is the person's name. */
+/** With --as user and --as machine the last word is the name. */
 function splitArguments(
   options: JoinOptions,
   args: readonly string[],
 ): { readonly addresses: readonly string[]; readonly identity?: JoinIdentity } {
   if (options.discoveryOnly) return { addresses: args }
+  if (options.as !== 'user' && options.group.length > 0)
+    throw new WrongUsage('--group goes with --as user only')
   if (options.as === 'node') {
-    if (options.group.length > 0) throw new WrongUsage('--group goes with --as user only')
     const name = options.nodeName ?? hostname().toLowerCase()
     return { addresses: args, identity: { kind: 'node', name } }
   }
   if (options.nodeName !== undefined) throw new WrongUsage('--node-name goes with --as node only')
+  const { as: kind, group: groups } = options
   const name = args.at(-1)
   if (name === undefined)
-    throw new WrongUsage('--as user needs a name: sallyport join ADDRESS --as user NAME')
-  return {
-    addresses: args.slice(0, -1),
-    identity: { kind: 'user', name, groups: options.group },
-  }
+    throw new WrongUsage(`--as ${kind} needs a name: sallyport join ADDRESS --as ${kind} NAME`)
+  const identity = kind === 'user' ? { kind, name, groups } : { kind, name }
+  return { addresses: args.slice(0, -1), identity }
 }
 
 function tokenSource(
@@ -136,7 +136,7 @@ const isUrl = (text: string | undefined): text is string => /^[a-z]+:\/\//i.test
 
 /** Nothing says where the cluster is. */
 export function addressMissing({ as, discoveryOnly }: JoinOptions): WrongUsage {
-  const name = as === 'user' && !discoveryOnly ? ' --as user NAME' : ''
+  const name = as === 'node' || discoveryOnly ? '' : ` --as ${as} NAME`
   return new WrongUsage(
     `ADDRESS is missing: say where an API server is, for example sallyport join 10.0.0.1:6443 --token ID.SECRET${name}`,
   )

@@ -248,6 +248,7 @@ describe('who joins', () => {
     [{ kind: 'node', name: 'N1' } as const, 'small letters'],
     [{ kind: 'node', name: '' } as const, 'small letters'],
     [{ kind: 'node', name: 'a..b' } as const, 'small letters'],
+    [{ kind: 'machine', name: 'a'.repeat(64) } as const, 'the name of a machine'],
     [{ kind: 'user', name: '', groups: [] } as const, 'cannot be a user name'],
     [{ kind: 'user', name: ' a', groups: [] } as const, 'cannot be a user name'],
     [{ kind: 'user', name: 'system:admin', groups: [] } as const, "cluster's own"],
@@ -258,6 +259,7 @@ describe('who joins', () => {
 
   test.each([
     [{ kind: 'node', name: 'node-1.example.com' } as const],
+    [{ kind: 'machine', name: 'laptop' } as const],
     [{ kind: 'user', name: 'jane@example.com', groups: ['devs'] } as const],
   ])('can be %j', (identity) => {
     expect(problemOfIdentity(identity)).toBeUndefined()
