@@ -31,14 +31,15 @@ export async function runLoad(order: LoadOrder): Promise<LoadResult> {
   const auth = order.token === undefined ? [] : [`Authorization: Bearer ${order.token}`]
   const bytes = Buffer.from([...lines, ...auth, '', ''].join('\r\n'), 'latin1')
   const run = { until: 0, latencies: [] as number[] }
-  const asking = Array.from({ length: connections }, () => ask(order.port, bytes, run))
+  const asking = Promise.all(Array.from({ length: connections }, () => ask(order.port, bytes, run)))
+  asking.catch(() => {}) // awaited below; until then it must not end the process and leave its children behind
   // The first answers open connections and fill caches.
   const warmUpMs = 500
   run.until = performance.now() + warmUpMs + seconds * 1000
   await new Promise((resolve) => setTimeout(resolve, warmUpMs))
   run.latencies.length = 0
   const before = { at: performance.now(), cpu: await cpuOf(pid) }
-  await Promise.all(asking)
+  await asking
   const took = performance.now() - before.at
   const cpu = (await cpuOf(pid)) - before.cpu
   const sorted = Float64Array.from(run.latencies).sort()
