@@ -201,6 +201,13 @@ describe('signing a request', () => {
     expect(readCertificateFields(certificate.raw).subject).toEqual(parseCsr(pem).subject)
   })
 
+  test('does not issue two common names, of which readers would take different ones', async () => {
+    const pem = labCsr({
+      subject: distinguishedName([attribute('CN', 'admin')], [attribute('CN', 'jane')]),
+    })
+    await expect(sign(pem)).rejects.toThrow('more than one common name')
+  })
+
   test('does not issue kinds of names that it does not know', async () => {
     const pem = labCsr({ subject: nodeName, extensions: [altNames(der(0xa4, named('x')))] })
     await expect(sign(pem)).rejects.toThrow(CsrInvalid)

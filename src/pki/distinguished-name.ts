@@ -1,6 +1,7 @@
 import { DerInvalid, type DerValue, derChildren, derOid, derTag, expectTag } from './der.ts'
 
-const commonNameOid = '2.5.4.3'
+/** The type of a common name. */
+export const commonNameOid = '2.5.4.3'
 const organizationOid = '2.5.4.10'
 
 /** Whom a certificate or a request names, as Kubernetes reads it. */
@@ -9,7 +10,7 @@ export interface SubjectName {
   readonly commonName: string
   /** All of them, in order. */
   readonly organizations: readonly string[]
-  /** Types of the attributes that are neither, for those who must refuse them. */
+  /** Types of all further attributes, common names before the last too, for those who must refuse them. */
   readonly otherTypes: readonly string[]
 }
 
@@ -18,19 +19,21 @@ export interface SubjectName {
  * line break or `+` inside a value looks like the end of it.
  */
 export function readName(name: DerValue): SubjectName {
-  let commonName = ''
+  let commonName: string | undefined
   const organizations: string[] = []
   const otherTypes: string[] = []
   for (const set of derChildren(expectTag(name, derTag.sequence))) {
     for (const attribute of derChildren(expectTag(set, derTag.set))) {
       const [type, value] = derChildren(expectTag(attribute, derTag.sequence))
       const oid = derOid(type)
-      if (oid === commonNameOid) commonName = readText(value)
-      else if (oid === organizationOid) organizations.push(readText(value))
+      if (oid === commonNameOid) {
+        if (commonName !== undefined) otherTypes.push(oid)
+        commonName = readText(value)
+      } else if (oid === organizationOid) organizations.push(readText(value))
       else otherTypes.push(oid)
     }
   }
-  return { commonName, organizations, otherTypes }
+  return { commonName: commonName ?? '', organizations, otherTypes }
 }
 
 const asciiTags: readonly number[] = [

@@ -1,5 +1,6 @@
 import type { X509Certificate } from 'node:crypto'
 import { readCertificateFields } from './certificate-fields.ts'
+import { commonNameOid } from './distinguished-name.ts'
 import {
   type CertificateOrder,
   type IssuedCertificate,
@@ -16,6 +17,9 @@ export async function signCsr(
   order: Pick<CertificateOrder, 'ca' | 'usages' | 'now' | 'lifetimeMs'>,
 ): Promise<IssuedCertificate> {
   if (request.others > 0) throw new CsrInvalid('it asks for alternative names that are not issued')
+  // Readers of certificates differ on which one counts, so one could pass for another.
+  if (request.subject.otherTypes.includes(commonNameOid))
+    throw new CsrInvalid('its subject has more than one common name')
   const issued = await issueCertificate({
     ...order,
     subject: { der: request.subjectDer },

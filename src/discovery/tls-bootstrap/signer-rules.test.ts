@@ -40,6 +40,7 @@ describe('the signer of node client certificates', () => {
     ["a person's name", [nodes, attribute('CN', 'alice')], [], clientUse, 'common name'],
     ['no node name', [nodes, attribute('CN', 'system:node:')], [], clientUse, 'common name'],
     ['a unit beside', [nodes, node, attribute('OU', 'x')], [], clientUse, 'nothing else'],
+    ['two names', [nodes, attribute('CN', 'admin'), node], [], clientUse, 'nothing else'],
     ['a DNS name', [nodes, node], [dns], clientUse, 'DNS'],
     ['an IP address', [nodes, node], [ip], clientUse, 'IP'],
     ['an email address', [nodes, node], [mail], clientUse, 'email'],
