@@ -11,7 +11,7 @@ export interface InvitationLines {
 /** Reads where the cluster is and whom to trust, and puts it into lines; undefined if the token cannot do both duties. */
 export async function invitationOf(
   view: ClusterView,
-  { token, usages }: StoredToken,
+  { token, usages, boundNodeName }: StoredToken,
   signal: AbortSignal,
 ): Promise<InvitationLines | undefined> {
   if (!usages.has('signing') || !usages.has('authentication')) return undefined
@@ -19,7 +19,12 @@ export async function invitationOf(
     '../discovery/index.ts'
   )
   const { location } = await readClusterInfo(view, signal)
-  const invitation = { server: location.addresses[0], pins: rootPins(location.rootsPem), token }
+  const invitation = {
+    server: location.addresses[0],
+    pins: rootPins(location.rootsPem),
+    token,
+    ...(boundNodeName !== undefined && { nodeName: boundNodeName }),
+  }
   const kubeadm = kubeadmJoinLine(invitation)
   return { sallyport: joinLine(invitation), ...(kubeadm !== undefined && { kubeadm }) }
 }

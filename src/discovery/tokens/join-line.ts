@@ -7,28 +7,27 @@ export interface JoinInvitation {
   /** The pin of every root of the cluster. */
   readonly pins: readonly string[]
   readonly token: BootstrapToken
+  /** The only node that may join with it, so the machine must take this name. */
+  readonly nodeName?: string
 }
 
 const kubernetesSecretLength = 16
 
 /** The command by which a machine joins with Sallyport. */
-export function joinLine({ server, pins, token }: JoinInvitation): string {
+export function joinLine(invitation: JoinInvitation): string {
+  const { server } = invitation
   const { pathname, protocol } = new URL(server)
   const address = pathname === '/' && protocol === 'https:' ? hostAndPort(server) : server
-  return ['sallyport join', address, '--token', tokenText(token).reveal(), ...pinFlags(pins)].join(
-    ' ',
-  )
+  return ['sallyport join', address, ...flagsOf(invitation)].join(' ')
 }
 
 /** The command by which a machine joins with kubeadm; undefined if kubeadm cannot. */
-export function kubeadmJoinLine({ server, pins, token }: JoinInvitation): string | undefined {
+export function kubeadmJoinLine(invitation: JoinInvitation): string | undefined {
+  const { server, pins, token } = invitation
   const canRead =
     new URL(server).pathname === '/' && token.secret.reveal().length === kubernetesSecretLength
   if (!canRead || pins.length === 0) return undefined
-  const address = hostAndPort(server)
-  return ['kubeadm join', address, '--token', tokenText(token).reveal(), ...pinFlags(pins)].join(
-    ' ',
-  )
+  return ['kubeadm join', hostAndPort(server), ...flagsOf(invitation)].join(' ')
 }
 
 function hostAndPort(server: string): string {
@@ -36,5 +35,9 @@ function hostAndPort(server: string): string {
   return `${hostname}:${port || 443}`
 }
 
-const pinFlags = (pins: readonly string[]): string[] =>
-  pins.flatMap((pin) => ['--discovery-token-ca-cert-hash', pin])
+const flagsOf = ({ token, pins, nodeName }: JoinInvitation): string[] => [
+  '--token',
+  tokenText(token).reveal(),
+  ...pins.flatMap((pin) => ['--discovery-token-ca-cert-hash', pin]),
+  ...(nodeName === undefined ? [] : ['--node-name', nodeName]),
+]
