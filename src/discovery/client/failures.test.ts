@@ -230,6 +230,18 @@ describe('[DISC-R2, DISC-T7] a server that is not ready yet', () => {
     expect(clock.waits).toEqual([7_000])
   })
 
+  test('is given up at once if it wants more rest than there is time, which is told', async () => {
+    const clock = new WaitingClock()
+    lab.bend = (answer) => {
+      answer.status = 503
+      answer.headers['retry-after'] = '999999'
+    }
+    await expect(patiently(clock)).rejects.toThrow(
+      /^gave up, since the server wants 60 s of rest and all is to be done in 60 s; .*503/,
+    )
+    expect(clock.waits).toEqual([])
+  })
+
   test('in the end is given up, and the last trouble is repeated', async () => {
     const clock = new WaitingClock()
     lab.bend = (answer) => {

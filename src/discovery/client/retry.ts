@@ -29,7 +29,7 @@ export async function untilItWorks<T>(
       if (!(error instanceof ReasonedFailure) || !error.mayPass || timeoutMs === 0) throw error
       // Up to half is left to chance, so that machines which start together do not ask together.
       const waitMs = Math.max(pauseMs * (1 - Math.random() / 2), error.retryAfterMs)
-      if (clock.monotonic() - began + waitMs >= timeoutMs) throw expired(error, timeoutMs)
+      if (clock.monotonic() - began + waitMs >= timeoutMs) throw expired(error, waitMs, timeoutMs)
       patience.onWait(error, waitMs)
       await patience.pause(waitMs, signal)
       if (signal.aborted) throw ended(error)
@@ -37,12 +37,22 @@ export async function untilItWorks<T>(
   }
 }
 
-const expired = (last: ReasonedFailure<string>, timeoutMs: number): DiscoveryFailed =>
-  new DiscoveryFailed(
+function expired(
+  last: ReasonedFailure<string>,
+  waitMs: number,
+  timeoutMs: number,
+): DiscoveryFailed {
+  const inSeconds = (ms: number): string => `${Math.round(ms / 1000)} s`
+  const what =
+    waitMs > longestPauseMs
+      ? `gave up, since the server wants ${inSeconds(waitMs)} of rest and all is to be done in ${inSeconds(timeoutMs)}`
+      : `gave up after ${inSeconds(timeoutMs)}`
+  return new DiscoveryFailed(
     'deadline-exceeded',
-    `gave up after ${Math.round(timeoutMs / 1000)} s; the last that went wrong: ${last.message}`,
+    `${what}; the last that went wrong: ${last.message}`,
     { hint: last.hint ?? '', cause: last },
   )
+}
 
 const ended = (last: ReasonedFailure<string>): DiscoveryFailed =>
   new DiscoveryFailed('aborted', `ended while waiting: ${last.message}`, {

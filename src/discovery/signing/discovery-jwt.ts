@@ -15,7 +15,7 @@ import { type BootstrapToken, isTokenId } from '../tokens/bootstrap-token.ts'
 const longestSeconds = 120
 /** The client's clock may be a minute off in either direction. */
 const clientSeconds = 60
-const iatLeewaySeconds = 5
+const leewaySeconds = 5
 
 /** Proves knowledge of a token to a server that is not trusted yet, without showing the token. */
 export function mintDiscoveryJwt(token: BootstrapToken, nowMs: number, clusterId?: string): string {
@@ -31,7 +31,7 @@ export function mintDiscoveryJwt(token: BootstrapToken, nowMs: number, clusterId
   return signCompactJws(header, JSON.stringify(claims), hmacKey(token.secret, token.id))
 }
 
-/** Whether a JWS is meant as a discovery request: by its header and since it names no issuer. */
+/** Whether a JWS is meant as a discovery request: its header names a bootstrap token. */
 export function isDiscoveryJwt(jws: CompactJws): boolean {
   const { alg, kid, typ } = jws.header
   return typ === 'JWT' && alg === 'HS256' && kid !== undefined && isTokenId(kid)
@@ -63,9 +63,12 @@ function checkTimes(claims: JsonObject, now: number): void {
   if (exp <= now) throw new TokenRefused('expired', 'the request has expired')
   if (exp > now + longestSeconds)
     throw new TokenRefused('lives-too-long', 'the request is valid for more than two minutes')
+  const nbf = moment(claims, 'nbf')
+  if (nbf !== undefined && nbf > now + leewaySeconds)
+    throw new TokenRefused('not-yet-valid', 'the request is not valid yet')
   const iat = moment(claims, 'iat')
   if (iat === undefined) return
-  if (iat > now + iatLeewaySeconds)
+  if (iat > now + leewaySeconds)
     throw new TokenRefused('not-yet-valid', 'the request was made in the future')
   if (exp - iat > longestSeconds)
     throw new TokenRefused('lives-too-long', 'the request was made for more than two minutes')

@@ -111,6 +111,8 @@ describe('a discovery request', () => {
     ['another sub', { sub: 'ffffff', exp: now + 60 }, 'bad-claims'],
     ['iat 5 s ahead', { sub: 'ae23dc', exp: now + 60, iat: now + 5 }, 'accepted'],
     ['iat 6 s ahead', { sub: 'ae23dc', exp: now + 60, iat: now + 6 }, 'not-yet-valid'],
+    ['nbf 5 s ahead', { sub: 'ae23dc', exp: now + 60, nbf: now + 5 }, 'accepted'],
+    ['nbf 6 s ahead', { sub: 'ae23dc', exp: now + 60, nbf: now + 6 }, 'not-yet-valid'],
     ['a life of 121 s', { sub: 'ae23dc', exp: now + 60, iat: now - 61 }, 'lives-too-long'],
     ['our aud', { sub: 'ae23dc', exp: now + 60, aud: ['x', 'cluster'] }, 'accepted'],
     ['another aud', { sub: 'ae23dc', exp: now + 60, aud: 'x' }, 'bad-claims'],
