@@ -36,6 +36,14 @@ const connectionFailures = new Set([
 export const isConnectionFailure = (error: unknown): error is SallyportError =>
   error instanceof SallyportError && connectionFailures.has(error.code)
 
+/** Sallyport says itself what is wrong with the token; anybody else only that a right is missing. */
+function hintOfForbidden(message: string): string {
+  if (message.includes('is used up')) return 'ask the administrator for a new token'
+  if (message.includes('is for the node'))
+    return 'join with that name (--node-name NAME), or ask for a token of your own'
+  return 'the token must be in a group that may ask for certificates, for example system:bootstrappers:kubeadm:default-node-token'
+}
+
 function refusal(error: ApiError, what: string): JoinFailed {
   if (error.reason === 'Unauthorized')
     return new JoinFailed(
@@ -48,7 +56,7 @@ function refusal(error: ApiError, what: string): JoinFailed {
     )
   if (error.reason === 'Forbidden')
     return new JoinFailed('request-forbidden', `the cluster refuses ${what}: ${error.message}`, {
-      hint: 'the token must be in a group that may ask for certificates, for example system:bootstrappers:kubeadm:default-node-token',
+      hint: hintOfForbidden(error.message),
       cause: error,
     })
   const mayPass = passing.has(error.reason)
