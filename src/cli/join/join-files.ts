@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto'
-import { mkdir, rm } from 'node:fs/promises'
+import { lstat, mkdir, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import {
   CommandFailed,
@@ -65,8 +65,10 @@ export class PendingKey {
         : join(dirname(kubeconfig), `.${basename(kubeconfig)}.pending-key`)
   }
 
+  /** The key of an earlier run; one that others may know counts as none. */
   async read(): Promise<Secret | undefined> {
-    const pem = this.#path === undefined ? undefined : await readFileIfPresent(this.#path)
+    if (this.#path === undefined || !(await isPrivate(this.#path))) return undefined
+    const pem = await readFileIfPresent(this.#path)
     return pem === undefined ? undefined : new Secret(pem)
   }
 
@@ -77,6 +79,15 @@ export class PendingKey {
   async remove(): Promise<void> {
     if (this.#path !== undefined) await rm(this.#path, { force: true })
   }
+}
+
+/** Whether a file is our own and nobody else's: in a shared directory others may have put theirs there. */
+async function isPrivate(path: string): Promise<boolean> {
+  const self = process.getuid?.()
+  // Windows has neither owners nor modes that would tell.
+  if (self === undefined) return true
+  const found = await lstat(path).catch(() => undefined)
+  return found?.isFile() === true && found.uid === self && (found.mode & 0o077) === 0
 }
 
 /** Where the parts of an identity are, for programs that take files. */

@@ -1,0 +1,38 @@
+import { chmod, mkdtemp, rename, rm, symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { Secret } from '../../core/index.ts'
+import { PendingKey } from './join-files.ts'
+
+let directory: string
+let pending: PendingKey
+let path: string
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'sallyport-join-files-'))
+  pending = new PendingKey(join(directory, 'n1.kubeconfig'))
+  path = join(directory, '.n1.kubeconfig.pending-key')
+  await pending.keep(new Secret('the key'))
+})
+afterEach(() => rm(directory, { recursive: true, force: true }))
+
+describe('the key of a request that is under way [DISC-C10]', () => {
+  test('is found by the next run', async () => {
+    expect((await pending.read())?.reveal()).toBe('the key')
+  })
+
+  test.each([
+    ['others can read', () => chmod(path, 0o644)],
+    [
+      'a link leads to',
+      async () => {
+        await rename(path, join(directory, 'elsewhere'))
+        await symlink(join(directory, 'elsewhere'), path)
+      },
+    ],
+  ])('is not taken over if %s it: somebody else may know it', async (_name, change) => {
+    await change()
+    expect(await pending.read()).toBeUndefined()
+  })
+})
