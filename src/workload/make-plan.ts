@@ -10,11 +10,15 @@ import type { WorkloadHost, WorkloadOptions } from './workload-host.ts'
 
 const connectTimeoutMs = 5_000
 
+type PlanHost = Pick<WorkloadHost, 'server' | 'drain'> & {
+  readonly client: Pick<KubeClient, 'get'>
+}
+
 /** Works out what the Pod of a workload says, and refuses what could not work. */
 export async function makePlan(
   machine: string,
   options: WorkloadOptions,
-  { client, server, drain }: WorkloadHost,
+  { client, server, drain }: PlanHost,
 ): Promise<WorkloadPlan> {
   const { namespace, service, audiences, labels } = options
   const place =
@@ -28,7 +32,8 @@ export async function makePlan(
     namespace,
     name: options.name ?? `${(service ?? container).slice(0, 56)}-${suffix}`,
     serviceAccount: options.serviceAccount,
-    labels: { ...place.labels, ...labels },
+    // Those of the Service win: without them it would be no endpoint, and nobody would be told.
+    labels: { ...labels, ...place.labels },
     container,
     ip: options.ip ?? (await addressTowards(server, drain)),
     ports: place.ports,

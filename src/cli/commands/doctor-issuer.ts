@@ -20,21 +20,26 @@ const options = {
   ...outputOption,
 } as const satisfies OptionTable
 
+/** Every finding once, with all the places where it counts. */
+function onceEach(diagnoses: readonly Diagnosis[]) {
+  const found = new Map<string, Diagnosis['findings'][number] & { readonly at: string[] }>()
+  for (const { relyingParty, findings } of diagnoses) {
+    for (const finding of findings) {
+      const key = JSON.stringify(finding)
+      const known = found.get(key) ?? { ...finding, at: [] }
+      known.at.push(relyingParty)
+      found.set(key, known)
+    }
+  }
+  return [...found.values()]
+}
+
 function shown(diagnoses: readonly Diagnosis[]): string {
   const summary = textTable(
     ['RELYING PARTY', 'VERDICT'],
     diagnoses.map(({ relyingParty, verdict }) => [relyingParty, verdict]),
   )
-  const problems = new Map<string, { level: string; todo: string; at: string[] }>()
-  for (const { relyingParty, findings } of diagnoses) {
-    for (const { problem, level, todo } of findings) {
-      const known = problems.get(`${level} ${problem} ${todo}`) ?? { level, todo, at: [] }
-      known.at.push(relyingParty)
-      problems.set(`${level} ${problem} ${todo}`, known)
-    }
-  }
-  const told = [...problems].map(([key, { level, todo, at }]) => {
-    const problem = key.slice(level.length + 1, key.length - todo.length - 1)
+  const told = onceEach(diagnoses).map(({ level, problem, todo, at }) => {
     const where = at.length === diagnoses.length && at.length > 1 ? 'all' : at.join(', ')
     return `${level} at ${where}: ${visibleLine(problem)}\n  -> ${todo}\n`
   })
