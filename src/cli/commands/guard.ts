@@ -16,7 +16,7 @@ export const guardCommand = defineCommand({
       does: "two ports, and the add-on's own health at port 8081",
     },
     {
-      line: 'sallyport guard --listen-address 127.0.0.2 --listen-port 8080 --forward-port 3000 --audience default/demo --ca-file ca.crt',
+      line: 'sallyport guard --forward 8080=3000 --audience default/demo --ca-file ca.crt',
       does: 'outside a cluster, for the Service default/demo',
     },
   ],
