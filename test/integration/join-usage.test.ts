@@ -30,6 +30,7 @@ describe('what cannot work is told before anything is read or sent', () => {
     [['--discovery-file', 'x', '--token', token, '--require-jwt'], '--require-jwt goes with'],
     [['host', 'x', '--token', token, '--as', 'user', '--tunnel-agent'], '--as node only'],
     [['host', '--token', token, '--tunnel-agent', '--out', '-'], 'needs files'],
+    [['host', '--token', token, '--renew', '--force'], '--renew is for a certificate in a file'],
     [['--discovery-file', 'http://host/x', '--token', token], 'must begin with https://'],
   ])('%j [DISC-R15]', async (args, said) => {
     const { code, stdout, stderr } = await startJoin(args).ended

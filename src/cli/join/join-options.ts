@@ -131,6 +131,12 @@ export const joinOptions = {
     placeholder: 'DIR',
     describe: 'also write ca.crt, client.crt and client.key there, for other programs',
   },
+  renew: {
+    type: 'boolean',
+    default: false,
+    group: files,
+    describe: 'renew the certificate in the file with itself, however long it is good',
+  },
   force: {
     type: 'boolean',
     default: false,

@@ -149,6 +149,10 @@ function checkPlan(plan: JoinPlan, options: JoinOptions): void {
       readsStdinTwice(plan),
       'standard input can be read for one thing only: use a file for the other',
     ],
+    [
+      options.renew && (options.force || options.discoveryOnly || options.out === '-'),
+      '--renew is for a certificate in a file, and excludes --force, --discovery-only and --out -',
+    ],
     [options.keepAddress && isOther, '--keep-address goes with ADDRESS only'],
     [options.requireJwt && isOther, '--require-jwt goes with a token that finds the cluster'],
     [

@@ -9,6 +9,7 @@ import {
   problemOfIdentity,
   usernameOf,
 } from '../../discovery/join/index.ts'
+import { LocationLost, refreshLocation } from '../../discovery/refresh/index.ts'
 import { type Cluster, renderKubeconfig, writeKubeconfig } from '../../kubeconfig/index.ts'
 import type { Io } from '../io.ts'
 import {
@@ -79,18 +80,42 @@ async function joinAs(as: JoinIdentity, run: JoinRun): Promise<JoinOutcome> {
   const out = options.out ?? fileFor(as.name)
   const present =
     out === '-' || options.force ? undefined : await presentIdentity(out, usernameOf(as))
-  const life = present && lifeOf(present)
-  if (present && life === 'good') return asItIs(present, as, { out, run })
-  if (present && life === 'ending') {
-    run.reporter.line(`${out} expires soon: renewing it with its own certificate`)
-    const order = { cluster: present.cluster, credential: present.user, as }
-    return { ...(await obtain(order, out, run)), did: 'renewed' }
-  }
+  const isThere = present && (await keepOrRenew(present, as, { out, run }))
+  if (isThere) return isThere
   if (!plan.method || !plan.bootstrapToken) throw nothingToJoin(plan, options)
   const discovery = await run.discover(plan.method)
   const { cluster } = discovery
   const credential = bootstrapCredential(await run.token(plan.bootstrapToken))
   return { ...(await obtain({ cluster, credential, as }, out, run)), discovery }
+}
+
+/** Leaves a certificate that is good, renews it with itself in time; undefined if it is too late for that. */
+async function keepOrRenew(
+  present: PresentIdentity,
+  as: JoinIdentity,
+  { out, run }: { readonly out: string; readonly run: JoinRun },
+): Promise<JoinOutcome | undefined> {
+  const life = lifeOf(present)
+  if (life === 'over') return undefined
+  if (life === 'good' && !run.options.renew) return asItIs(present, as, { out, run })
+  const why = life === 'ending' ? `${out} expires soon: renewing it` : `Renewing ${out}`
+  run.reporter.line(`${why} with its own certificate`)
+  const cluster = await currentCluster(present, run)
+  const order = { cluster, credential: present.user, as }
+  return { ...(await obtain(order, out, run)), did: 'renewed' }
+}
+
+/** The cluster as it says itself that it is now: its CA may be about to be replaced. */
+async function currentCluster({ cluster, user }: PresentIdentity, run: JoinRun): Promise<Cluster> {
+  try {
+    const found = await refreshLocation({ cluster, user, signal: run.io.drain })
+    for (const note of found.notes) run.reporter.line(`warning: ${note}`)
+    return found.cluster
+  } catch (error) {
+    if (!(error instanceof LocationLost)) throw error
+    run.reporter.line(`warning: ${error.message}`)
+    return cluster
+  }
 }
 
 /** Gets the certificate and leaves it in files; the key is kept from before the request to the end. */
