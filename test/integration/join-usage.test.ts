@@ -15,6 +15,8 @@ describe('what cannot work is told before anything is read or sent', () => {
     [[], 'ADDRESS is missing'],
     [['--as', 'user'], '--as user needs a name'],
     [['jane', '--as', 'user', '--token', token], 'ADDRESS is missing'],
+    // The last word is the name all the same: it is no address to send anything to.
+    [['jane', '--as', 'user', '--discovery-only', '--token', token], '--as user NAME'],
     [['--cluster-info-file', 'a'], 'a token that gets the certificate is missing'],
     [['host', '--token', 'abcdef'], 'not of the form id.secret'],
     [['http://host', '--token', token], 'clear text'],

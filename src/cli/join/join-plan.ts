@@ -52,7 +52,7 @@ function splitArguments(
   options: JoinOptions,
   args: readonly string[],
 ): { readonly addresses: readonly string[]; readonly identity?: JoinIdentity } {
-  if (options.discoveryOnly) return { addresses: args }
+  if (options.discoveryOnly) return { addresses: options.as === 'node' ? args : args.slice(0, -1) }
   if (options.as !== 'user' && options.group.length > 0)
     throw new WrongUsage('--group goes with --as user only')
   if (options.as === 'node') {
@@ -135,8 +135,8 @@ function documentMethod(options: JoinOptions): Method | undefined {
 const isUrl = (text: string | undefined): text is string => /^[a-z]+:\/\//i.test(text ?? '')
 
 /** Nothing says where the cluster is. */
-export function addressMissing({ as, discoveryOnly }: JoinOptions): WrongUsage {
-  const name = as === 'node' || discoveryOnly ? '' : ` --as ${as} NAME`
+export function addressMissing({ as }: JoinOptions): WrongUsage {
+  const name = as === 'node' ? '' : ` --as ${as} NAME`
   return new WrongUsage(
     `ADDRESS is missing: say where an API server is, for example sallyport join 10.0.0.1:6443 --token ID.SECRET${name}`,
   )
