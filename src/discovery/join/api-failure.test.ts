@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { forbidden } from '../../core/index.ts'
+import { forbidden, unauthorized } from '../../core/index.ts'
 import { joinFailure } from './api-failure.ts'
 import { certificateRequestKind } from './request-state.ts'
 
@@ -13,5 +13,13 @@ test.each([
   expect(failure).toMatchObject({
     reason: 'request-forbidden',
     hint: expect.stringContaining(hint),
+  })
+})
+
+test('a refused credential may be a token or, in a renewal, a certificate, and both are told', () => {
+  const failure = joinFailure(unauthorized(), 'a certificate', new AbortController().signal)
+  expect(failure).toMatchObject({
+    reason: 'token-refused',
+    hint: expect.stringMatching(/token has expired.*certificate is one of a CA that was replaced/),
   })
 })

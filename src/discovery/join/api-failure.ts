@@ -48,9 +48,9 @@ function refusal(error: ApiError, what: string): JoinFailed {
   if (error.reason === 'Unauthorized')
     return new JoinFailed(
       'token-refused',
-      `the cluster does not accept the token as a credential (401), so it cannot be used for ${what}`,
+      `the cluster does not accept the credential (401), so it cannot be used for ${what}`,
       {
-        hint: 'it has expired, or it may only sign: it needs the usage authentication',
+        hint: 'a token has expired, or may only sign: it needs the usage authentication; a certificate is one of a CA that was replaced: join anew with a token and --force',
         cause: error,
       },
     )
