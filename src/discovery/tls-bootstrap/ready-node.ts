@@ -1,12 +1,4 @@
-import { type ClusterView, isRecord, type Kind, wellKnownKinds } from '../../core/index.ts'
-
-const leaseKind: Kind = {
-  group: 'coordination.k8s.io',
-  version: 'v1',
-  kind: 'Lease',
-  resource: 'leases',
-  namespaced: true,
-}
+import { type ClusterView, isRecord, wellKnownKinds } from '../../core/index.ts'
 
 /** Within which a node that is alive has shown it; Kubernetes' own patience. */
 const graceMs = 40_000
@@ -23,7 +15,8 @@ export async function isReadyNode(
 ): Promise<boolean> {
   const node = await view.get(wellKnownKinds.node, { name }, signal)
   if (!node || !saysReady(node['status'])) return false
-  const lease = await view.get(leaseKind, { namespace: 'kube-node-lease', name }, signal)
+  const key = { namespace: 'kube-node-lease', name }
+  const lease = await view.get(wellKnownKinds.lease, key, signal)
   const renewedAt = renewalOf(lease?.['spec'])
   return renewedAt === undefined || renewedAt + graceMs > nowMs
 }
