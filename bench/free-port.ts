@@ -1,23 +1,26 @@
+import { randomInt } from 'node:crypto'
 import { createServer } from 'node:net'
 
-/** The first of `count` ports in a row that nobody listens on. */
+const lowest = 10_240
+const highest = 15_000
+
+/**
+ * The first of `count` ports in a row that nobody listens on: below those that the system hands out by itself, which
+ * somebody else might get between this and their use.
+ */
 export async function freePort(count = 1): Promise<number> {
   for (;;) {
-    const first = await listening(0)
-    const others = Array.from({ length: count - 1 }, (_, index) => first + 1 + index)
-    const free = await Promise.all(others.map((port) => listening(port)))
-    if (free.every((port) => port > 0)) return first
+    const first = randomInt(lowest, highest - count)
+    const ports = Array.from({ length: count }, (_, index) => first + index)
+    const free = await Promise.all(ports.map(isFree))
+    if (free.every(Boolean)) return first
   }
 }
 
-/** Listens for a moment; 0 when the port is taken. */
-function listening(port: number): Promise<number> {
+function isFree(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const server = createServer()
-    server.on('error', () => resolve(0))
-    server.listen(port, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => resolve(address instanceof Object ? address.port : 0))
-    })
+    server.on('error', () => resolve(false))
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
   })
 }

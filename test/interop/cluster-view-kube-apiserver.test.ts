@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { describe } from 'vitest'
+import { freePort } from '../../bench/free-port.ts'
 import {
   createKubeClient,
   RemoteClusterView,
@@ -23,22 +23,6 @@ const program = fileURLToPath(new URL('../../interop/peers/run-kube-apiserver', 
 const here = [findPeer('kube-apiserver-1.36'), findPeer('etcd-3.6'), findProgram('openssl')].every(
   (peer) => pathOrReason(peer) !== undefined,
 )
-
-/** A port that is free, and the one after it too: etcd takes both. */
-async function freePorts(): Promise<number> {
-  const listen = async (port: number) => {
-    const server = createServer().listen(port, '127.0.0.1')
-    await once(server, 'listening')
-    return server
-  }
-  for (;;) {
-    const first = await listen(0)
-    const { port } = first.address() as { port: number }
-    const second = await listen(port + 1).catch(() => undefined)
-    for (const server of [first, second]) server?.close()
-    if (second) return port
-  }
-}
 
 /** A kube-apiserver with its etcd that can be started again where it was. */
 class KubeApiserver {
@@ -81,7 +65,8 @@ let visitorToken = ''
 
 async function open(): Promise<ClusterViewFixture> {
   const directory = await mkdtemp(join(tmpdir(), 'kube-apiserver-'))
-  server = new KubeApiserver(directory, await freePorts(), await freePorts())
+  const port = await freePort(3) // etcd takes two
+  server = new KubeApiserver(directory, port, port + 1)
   await server.start()
   const config = await parseKubeconfig(await readFile(server.kubeconfig, 'utf8'), server.kubeconfig)
   visitorToken = config.users.get('visitor')?.token?.reveal() ?? ''

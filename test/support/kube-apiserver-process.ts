@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { freePort } from '../../bench/free-port.ts'
 import { findPeer, findProgram, pathOrReason } from './peers.ts'
 
 const program = fileURLToPath(new URL('../../interop/peers/run-kube-apiserver', import.meta.url))
@@ -32,8 +32,8 @@ export interface KubeApiserverProcess {
 /** Starts it with further flags and waits until it is ready. */
 export async function startKubeApiserver(flags: readonly string[]): Promise<KubeApiserverProcess> {
   const directory = await mkdtemp(join(tmpdir(), 'kube-apiserver-'))
-  const [port, etcdPort] = [String(await freePort()), String(await freePort())]
-  const places = ['--dir', directory, '--port', port, '--etcd-port', etcdPort]
+  const port = await freePort(3) // etcd takes two
+  const places = ['--dir', directory, '--port', `${port}`, '--etcd-port', `${port + 1}`]
   const child = spawn(program, [...places, '--', ...flags], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
@@ -54,12 +54,4 @@ export async function startKubeApiserver(flags: readonly string[]): Promise<Kube
       await rm(directory, { recursive: true, force: true })
     },
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
-  server.close()
-  return port
 }

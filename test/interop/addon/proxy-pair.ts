@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { Server } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { freePort } from '../../../bench/free-port.ts'
 import { parseKubeconfig } from '../../../src/kubeconfig/index.ts'
 import { addonFeature } from '../../../src/server/composition/addon-feature.ts'
 import { type InProcessServer, startInProcess } from '../../support/in-process-server.ts'
@@ -15,15 +15,6 @@ import { LiveServer } from '../same-answers/live-server.ts'
 import { startBackend } from './proxied-backend.ts'
 
 const program = fileURLToPath(new URL('../../../interop/peers/run-kube-apiserver', import.meta.url))
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}
 
 /** A kube-apiserver and ours with the same Services, Pods and people, before one and the same application. */
 export class ProxyPair {
@@ -75,7 +66,8 @@ export class ProxyPair {
 }
 
 async function startPeer(directory: string): Promise<ChildProcess> {
-  const ports = ['--port', String(await freePort()), '--etcd-port', String(await freePort())]
+  const port = await freePort(3) // etcd takes two
+  const ports = ['--port', `${port}`, '--etcd-port', `${port + 1}`]
   const child = spawn(program, ['--dir', directory, ...ports], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })

@@ -62,7 +62,7 @@ describe.skipIf(!isHere)('the service proxy of kube-apiserver 1.36 and ours', ()
   })
 
   test('every known difference is one', async () => {
-    for (const { name, ours } of differences) {
+    for (const { name, ours } of differences.filter(({ isUsual }) => !isUsual)) {
       const { name: _, ...ask } = requests.find((each) => each.name === name) ?? { name: '' }
       const theirs = shown(await pair.theirs.answer(ask as Ask, ''))
       expect([name, theirs]).not.toEqual([name, { ...theirs, ...ours }])

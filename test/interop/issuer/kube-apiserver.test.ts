@@ -2,12 +2,12 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { createPrivateKey, generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { freePort } from '../../../bench/free-port.ts'
 import { type SigningKey, signCompactJws, signingKey } from '../../../src/jose/index.ts'
 import { parseKubeconfig } from '../../../src/kubeconfig/index.ts'
 import { findPeer, findProgram, pathOrReason } from '../../support/peers.ts'
@@ -44,14 +44,6 @@ function about(claims: Claims, account: Claims, bound: Claims = {}): Claims {
   const serviceaccount = { ...own.serviceaccount, ...account }
   const sub = `system:serviceaccount:default:${serviceaccount.name}`
   return { ...claims, sub, 'kubernetes.io': { ...own, serviceaccount, ...bound } }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
-  server.close()
-  return port
 }
 
 async function connectTo(path: string, admin: string): Promise<LiveServer> {
@@ -99,7 +91,8 @@ describe.skipIf(!here)('a kube-apiserver with the same keys and issuer', () => {
     // A second key, of the other kind, that only verifies.
     const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
     await writeFile(extra, privateKey.export({ type: 'pkcs1', format: 'pem' }))
-    const [port, etcdPort] = [await freePort(), await freePort()]
+    const port = await freePort(3) // etcd takes two
+    const etcdPort = port + 1
     child = spawn(
       program,
       [

@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { freePort } from '../../../bench/free-port.ts'
 import { parseKubeconfig } from '../../../src/kubeconfig/index.ts'
 import { startSallyport } from '../../support/sallyport-process.ts'
 import { compactEtcd, outgrowHistory } from './expire-versions.ts'
@@ -21,22 +21,6 @@ export interface RunningPair extends ServerPair {
   /** Makes every version so far too old for both. */
   expireVersions(): Promise<void>
   stop(): Promise<void>
-}
-
-/** A port that is free, and the one after it too: etcd takes both. */
-async function freePorts(): Promise<string> {
-  const listen = async (port: number) => {
-    const server = createServer().listen(port, '127.0.0.1')
-    await once(server, 'listening')
-    return server
-  }
-  for (;;) {
-    const first = await listen(0)
-    const { port } = first.address() as { port: number }
-    const second = await listen(port + 1).catch(() => undefined)
-    for (const server of [first, second]) server?.close()
-    if (second) return String(port)
-  }
 }
 
 /** A kube-apiserver with its etcd that can be started again where it was. */
@@ -118,7 +102,8 @@ export async function startServers(): Promise<RunningPair> {
     await rm(directory, { recursive: true, force: true })
   }
   try {
-    const peer = new Peer(directory, await freePorts(), await freePorts())
+    const port = await freePort(3) // etcd takes two
+    const peer = new Peer(directory, String(port), String(port + 1))
     endings.push(() => peer.stop())
     await peer.start()
     const tokenFile = join(directory, 'tokens.csv')

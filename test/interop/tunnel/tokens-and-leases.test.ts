@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { freePorts } from '../../../bench/tunnel/pairs-ports.ts'
+import { freePort } from '../../../bench/free-port.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Kubectl, kubectlAt } from '../../support/kubectl.ts'
 import { findPeer, pathOrReason } from '../../support/peers.ts'
@@ -39,7 +39,8 @@ interface Api {
 }
 
 async function startKubeApiserver(lab: TunnelLab): Promise<Api> {
-  const [port = 0, etcdPort = 0] = await freePorts(2)
+  const port = await freePort(3) // etcd takes two
+  const etcdPort = port + 1
   const place = ['--dir', join(lab.directory, 'kube'), '--port', String(port)]
   const program = lab.start(runner, [...place, '--etcd-port', String(etcdPort)])
   const kubeconfig = await program.said(/admin\.kubeconfig$/)
