@@ -32,6 +32,9 @@ export type UpgradingClient = Omit<LeavingClient, 'protocol'>
 /** How often ages are looked at. */
 const longestSweepMs = 1_000
 
+/** A token is used only while a third of its minute is left. */
+const longestRenewMs = 15_000
+
 /** One request and where its answer goes. */
 interface Asked {
   readonly authorized: AuthorizedRequest
@@ -207,6 +210,12 @@ export class ServiceProxy {
           return admission.toClient(bytes)
         },
       },
+      ...(trigger && {
+        renewal: {
+          everyMs: Math.min(this.#parts.recheckMs, longestRenewMs),
+          token: () => this.#token(plan, authentication.user),
+        },
+      }),
       signal: session.signal,
     }
   }

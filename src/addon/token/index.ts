@@ -1,6 +1,7 @@
 export * from './dedicated-key.ts'
 export * from './mint.ts'
 export * from './profile.ts'
+export * from './renewal.ts'
 export * from './serving-key-signer.ts'
 export * from './signing-key.ts'
 export * from './token-cache.ts'

@@ -1,4 +1,5 @@
 import { endToEndHeaders, headerPairs, homeCookie } from '../../../http/index.ts'
+import { tunnelHeader } from '../../token/index.ts'
 import { rewriteUrl, type UrlPlaces } from '../rewrite/index.ts'
 
 /** What is to be known to make an answer fit for its client. */
@@ -21,6 +22,7 @@ const notTheirs = new Set([
   'audit-id',
   'clear-site-data',
   'service-worker-allowed',
+  tunnelHeader.toLowerCase(),
   'strict-transport-security',
   'www-authenticate',
 ])

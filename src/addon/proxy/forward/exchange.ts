@@ -18,6 +18,8 @@ export interface Forwarding {
   /** What we add to the answer, as `name: values`. */
   readonly added: ReadonlyMap<string, readonly string[]>
   readonly meters: { readonly toBackend: Meter; readonly toClient: Meter }
+  /** How a tunnel is kept open at a guard that lets it last no longer than a token; absent without an identity. */
+  readonly renewal?: { readonly everyMs: number; readonly token: () => Promise<string> }
   /** Aborts when the client is gone or the exchange is cut. */
   readonly signal: AbortSignal
 }

@@ -9,6 +9,7 @@ import { responseHead } from '../../../http/index.ts'
 import { clientHeaders } from './answer-headers.ts'
 import { type Forwarding, unreachable } from './exchange.ts'
 import { sendAnswer } from './forward-request.ts'
+import { keepTunnel, tunnelNameIn } from './keep-tunnel.ts'
 import { relay } from './relay.ts'
 
 /** A client that asks for another protocol, and how its socket is had. */
@@ -81,10 +82,12 @@ function ask(forwarding: Forwarding, protocol: string, connection: Duplex): Prom
 }
 
 function join(
-  { places, meters, signal, added }: Forwarding,
+  forwarding: Forwarding,
   client: LeavingClient,
   { answer, backend, head }: Extract<Outcome, { backend: Duplex }>,
 ): Promise<void> {
+  const { places, meters, signal, added } = forwarding
+  const over = new AbortController()
   const headers = clientHeaders(answer.rawHeaders, places)
   for (const [name, values] of added) headers.set(name, [...(headers.get(name) ?? []), ...values])
   const socket = claimed(client, backend)
@@ -93,11 +96,14 @@ function join(
     responseHead(101, ['Upgrade', client.protocol, 'Connection', 'Upgrade', ...list]),
     'latin1',
   )
+  const name = tunnelNameIn(answer.headers)
+  if (name !== undefined) void keepTunnel(forwarding, name, over.signal)
   if (head.length > 0) backend.unshift(head)
   if (client.head.length > 0) socket.unshift(client.head)
   return new Promise((resolve) => {
     // Each direction ends by itself; a cut on one side is a cut on the other.
     const cut = (): void => {
+      over.abort()
       socket.destroy()
       backend.destroy()
       resolve()

@@ -6,6 +6,7 @@ import {
   headerPairs,
   rawHeaderValues,
 } from '../../../http/index.ts'
+import { renewTunnelHeader, tunnelHeader } from '../../token/index.ts'
 
 /** What a request tells its backend besides what its client said. */
 export interface ForwardedFacts {
@@ -21,7 +22,9 @@ export interface ForwardedFacts {
 
 /** Set by us, or answered before the request goes on. */
 const own = new Set(['host', 'expect', 'cookie', 'content-length', 'x-forwarded-for'])
-const ownFolded = new Set(['x-forwarded-uri'])
+const ownFolded = new Set(
+  ['X-Forwarded-Uri', tunnelHeader, renewTunnelHeader].map((name) => name.toLowerCase()),
+)
 
 /**
  * The headers of a request as its backend gets them, as a flat list: nothing of the client's connection, no
