@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { inTurn } from '../in-turn.ts'
 import { findPeer } from '../peers.ts'
 import { contestants } from './contestants.ts'
 import { type Aim, type Figure, figureOf } from './figures.ts'
@@ -62,20 +63,6 @@ function figuresOf(
     const aims: Aim[] = 'than' in wanted ? [{ of: ours, ...wanted }] : []
     return figureOf({ name, unit, better, aims, rounds })
   })
-}
-
-async function inTurn(
-  measured: ReadonlyMap<string, () => Promise<Result>>,
-  rounds: number,
-): Promise<Map<string, Result[]>> {
-  const results = new Map<string, Result[]>()
-  for (const name of measured.keys()) results.set(name, [])
-  for (let round = 0; round < rounds; round++) {
-    // Whoever comes first may find the machine in another mood than whoever comes last.
-    const order = round % 2 === 0 ? [...measured] : [...measured].reverse()
-    for (const [name, measure] of order) results.get(name)?.push(await measure())
-  }
-  return results
 }
 
 async function measureLoad(kubeconfig: string, order: Order): Promise<Figure[]> {

@@ -7,7 +7,7 @@ import { parseKubeconfig, resolveContext } from '../../src/kubeconfig/index.ts'
 import { runLoad } from '../api/load.ts'
 import { type Figure, figureOf } from '../credentials/figures.ts'
 import type { Order } from '../credentials/report.ts'
-import { inTurn } from '../issuer/in-turn.ts'
+import { inTurn } from '../in-turn.ts'
 
 const path = '/api/v1/namespaces/kube-public/configmaps/cluster-info'
 const plain = 'ours, plain'

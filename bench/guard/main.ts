@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Aim, type Figure, figureOf } from '../credentials/figures.ts'
 import { readOrder, report } from '../credentials/report.ts'
-import { inTurn } from '../issuer/in-turn.ts'
+import { inTurn } from '../in-turn.ts'
 import { startSallyport } from '../sallyport.ts'
 import {
   type Contestant,

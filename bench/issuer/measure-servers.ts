@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { type LoadResult, runLoad } from '../api/load.ts'
 import { type Aim, type Figure, figureOf } from '../credentials/figures.ts'
 import type { Order } from '../credentials/report.ts'
-import { inTurn } from './in-turn.ts'
+import { inTurn } from '../in-turn.ts'
 import type { Measured } from './servers.ts'
 import { issueToken, readDocument } from './speak.ts'
 

@@ -3,8 +3,8 @@ import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { type Figure, figureOf } from '../credentials/figures.ts'
 import type { Order } from '../credentials/report.ts'
+import { inTurn } from '../in-turn.ts'
 import { inRoot } from '../root.ts'
-import { inTurn } from './in-turn.ts'
 import { algorithms, newOrder, type TokenOrder } from './token-order.ts'
 
 /** What each process reports. */
