@@ -30,7 +30,8 @@ describe.skipIf(!hasScript)('at a terminal', () => {
 
   /** Runs a join on a terminal of its own. */
   function atTerminal(...args: readonly string[]) {
-    const command = [process.execPath, program, 'join', ...args].join(' ')
+    // exec: a shell that stayed between would answer Ctrl-C with an exit code of its own.
+    const command = ['exec', process.execPath, program, 'join', ...args].join(' ')
     const child = spawn(terminalMaker, ['-qefc', command, '/dev/null'], { stdio: 'pipe' })
     onTestFinished(() => void child.kill())
     let screen = ''
