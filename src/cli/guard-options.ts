@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { defineOptions, type OptionValues } from '../core/index.ts'
+import { defineOptions, logLevels, type OptionValues } from '../core/index.ts'
 import { outputOption } from './shared-options.ts'
 
 const portPair = /^(\d{1,5})=(?:(.+):)?(\d{1,5})$/
@@ -238,7 +238,7 @@ export const guardOptions = defineOptions({
   },
   'log-level': {
     type: 'choice',
-    choices: ['error', 'warn', 'info', 'debug'],
+    choices: logLevels,
     default: 'info',
     group: 'Output',
     describe: 'what else to tell',

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Secret } from '../core/index.ts'
+import { logLevels, Secret } from '../core/index.ts'
 import { createLogger } from './stderr-logger.ts'
 
 const clock = { now: () => Date.UTC(2026, 0, 2, 3, 4, 5), monotonic: () => 0 }
@@ -15,8 +15,12 @@ test('a line has level, message and fields', () => {
   expect(lines).toEqual(['03:04:05.000 info  it works  component=x  n=1\n'])
 })
 
-test('messages below the level are dropped', () => {
-  expect(logged('json', (log) => log.debug({}, 'too quiet'))).toEqual([])
+test.each(logLevels)('at the level %s what is less important is dropped', (level) => {
+  const lines: string[] = []
+  const log = createLogger({ level, format: 'json', clock, write: (line) => lines.push(line) })
+  for (const each of logLevels) log[each]({}, each)
+  const heard = lines.map((line) => (JSON.parse(line) as { level: string }).level)
+  expect(heard).toEqual(logLevels.slice(0, logLevels.indexOf(level) + 1))
 })
 
 test.each(['text', 'json'] as const)('no credential is in a %s line', (format) => {

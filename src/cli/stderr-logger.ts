@@ -1,9 +1,4 @@
-import { type Clock, type Logger, visibleLine } from '../core/index.ts'
-
-const levels = { error: 50, warn: 40, info: 30, debug: 20 } as const
-
-/** The importance of a message. */
-type LogLevel = keyof typeof levels
+import { type Clock, type Logger, type LogLevel, logLevels, visibleLine } from '../core/index.ts'
 
 /** How and where log lines are written. */
 export interface LoggerOptions {
@@ -54,7 +49,7 @@ function asJson(level: LogLevel, fields: object, message: string, time: string):
 export function createLogger(options: LoggerOptions, context: object = {}): Logger {
   const render = options.format === 'json' ? asJson : asText
   const at = (level: LogLevel) =>
-    levels[level] < levels[options.level]
+    logLevels.indexOf(level) > logLevels.indexOf(options.level)
       ? () => {}
       : (fields: object, message: string) => {
           const time = new Date(options.clock.now()).toISOString()
@@ -65,6 +60,7 @@ export function createLogger(options: LoggerOptions, context: object = {}): Logg
     warn: at('warn'),
     info: at('info'),
     debug: at('debug'),
+    trace: at('trace'),
     child: (fields) => createLogger(options, { ...context, ...fields }),
   }
 }

@@ -1,4 +1,4 @@
-import { type OptionTable, type OptionValues, WrongUsage } from '../core/index.ts'
+import { logLevels, type OptionTable, type OptionValues, WrongUsage } from '../core/index.ts'
 import type { WorkloadOptions, WorkloadPort } from '../workload/index.ts'
 import { outputOption } from './shared-options.ts'
 
@@ -117,7 +117,7 @@ export const workloadOptions = {
   },
   'log-level': {
     type: 'choice',
-    choices: ['error', 'warn', 'info', 'debug'],
+    choices: logLevels,
     default: 'warn',
     describe: 'what to tell on standard error',
     group: 'Output',

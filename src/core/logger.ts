@@ -1,11 +1,13 @@
 type LogMethod = (fields: object, message: string) => void
 
+/** The levels of messages, the most important first. */
+export const logLevels = ['error', 'warn', 'info', 'debug', 'trace'] as const
+
+/** The importance of a message. */
+export type LogLevel = (typeof logLevels)[number]
+
 /** The part of a structured logger that we use; pino has this shape. */
-export interface Logger {
-  error: LogMethod
-  warn: LogMethod
-  info: LogMethod
-  debug: LogMethod
+export interface Logger extends Readonly<Record<LogLevel, LogMethod>> {
   child(fields: object): Logger
 }
 
@@ -17,5 +19,6 @@ export const silentLogger: Logger = {
   warn: nothing,
   info: nothing,
   debug: nothing,
+  trace: nothing,
   child: () => silentLogger,
 }

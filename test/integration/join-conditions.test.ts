@@ -7,7 +7,11 @@ import { afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { generateBootstrapToken, tokenText } from '../../src/discovery/index.ts'
 import { labAuthority, labMaterial } from '../../src/http/tls-lab.suite.ts'
 import { buildOnce } from '../build-once.ts'
-import { type InProcessServer, startInProcess } from '../support/in-process-server.ts'
+import {
+  type InProcessOptions,
+  type InProcessServer,
+  startInProcess,
+} from '../support/in-process-server.ts'
 import { runSallyport } from '../support/sallyport-process.ts'
 import { createToken, scratch, startJoin } from './join-lab.suite.ts'
 
@@ -28,8 +32,10 @@ afterEach(async () => {
   await directory.remove()
 })
 
-async function start(...flags: string[]): Promise<InProcessServer> {
-  const server = await startInProcess({ flags })
+const start = (...flags: string[]): Promise<InProcessServer> => startWith({ flags })
+
+async function startWith(options: InProcessOptions): Promise<InProcessServer> {
+  const server = await startInProcess(options)
   servers.push(server)
   return server
 }
@@ -185,15 +191,16 @@ test('a failure on the way leaves no file [DISC-C10]', async () => {
   expect(await readdir(directory.path)).toEqual(['.n1.pending-key'])
 })
 
-test('the secret is in no log, no error and no argument list [DISC-T9]', async () => {
-  const server = await start('--log-level', 'debug')
+test('nothing secret is in a log at trace, an error or an argument list [DISC-T9]', async () => {
+  const server = await startWith({ logLevel: 'trace' })
   const token = await createToken(server)
   const [id = '', secret = ''] = token.split('.')
   await writeFile(file('token'), token, { mode: 0o600 })
   const wrong = `${id}.${secret.slice(0, -1)}${secret.endsWith('a') ? 'b' : 'a'}`
   const address = `127.0.0.1:${server.port}`
-  const name = ['--node-name', 'n1', '--timeout', '0', '--approval-timeout', '20s']
-  const env = { SALLYPORT_DEBUG: '1', NODE_DEBUG: 'https,http,tls' }
+  const limits = ['--timeout', '0', '--approval-timeout', '20s', '--log-level', 'trace']
+  const name = ['--node-name', 'n1', ...limits]
+  const env = { SALLYPORT_DEBUG: '1' }
   const runs = [
     await runSallyport(['join', address, '--token-file', file('token'), ...name], {
       env,
@@ -212,18 +219,31 @@ test('the secret is in no log, no error and no argument list [DISC-T9]', async (
       env,
       input: token.toUpperCase(),
     }),
+    await runSallyport(['join', '--renew', ...name], { env, cwd: directory.path }),
   ]
-  expect(runs.map(({ code }) => code)).toEqual([0, 1, 2, 2])
-  const said = [...runs.map(({ stdout, stderr }) => stdout + stderr), server.log].join('\n')
+  expect(runs.map(({ code }) => code)).toEqual([0, 1, 2, 2, 0])
+  const all = (ends: typeof runs): string =>
+    ends.map(({ stdout, stderr }) => stdout + stderr).join('\n')
+  const said = `${all(runs)}\n${server.log}`
   const audit = await readFile(join(server.dataDirectory, 'audit.log'), 'utf8').catch(() => '')
+  // Signed requests, and keys of certificates.
+  for (const form of ['eyJ', 'PRIVATE KEY']) expect(`${said}${audit}`).not.toContain(form)
+  // With this Node.js itself writes down what is sent, headers too.
+  const debugged = await runSallyport(
+    ['join', address, '--token-file', file('token'), '--discovery-only', '--out', '-', ...limits],
+    { env: { NODE_DEBUG: 'https,http,tls' } },
+  )
+  expect(debugged.stderr).toContain('HTTP')
   for (const form of [
     secret,
     secret.toUpperCase(),
     Buffer.from(secret).toString('base64').slice(0, -4),
     Buffer.from(secret).toString('hex'),
   ])
-    expect(`${said}${audit}`).not.toContain(form)
+    expect(`${said}${audit}${all([debugged])}`).not.toContain(form)
   expect(said).toContain(id)
+  for (const decision of ['request', 'proven', 'signed request accepted', 'signed request refused'])
+    expect(said).toMatch(new RegExp(`trace.*${decision}`))
 })
 
 test("--cluster-info-url fetches the document with the system's roots [DISC-R16, DISC-C2]", async () => {

@@ -20,6 +20,7 @@ const log = {
   warn: record,
   info: record,
   debug: record,
+  trace: record,
   child: () => log,
 }
 

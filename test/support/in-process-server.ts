@@ -7,7 +7,7 @@ import { kubernetesVersion } from '../../src/cli/kubernetes-version.ts'
 import { parseOptions } from '../../src/cli/options/index.ts'
 import { serverProcess } from '../../src/cli/server-process.ts'
 import { createLogger } from '../../src/cli/stderr-logger.ts'
-import { type Clock, systemClock } from '../../src/core/index.ts'
+import { type Clock, type LogLevel, systemClock } from '../../src/core/index.ts'
 import { parseKubeconfig } from '../../src/kubeconfig/index.ts'
 import { privateKeyPem } from '../../src/pki/index.ts'
 import { ApiServer, type Feature, type Serving, serverOptions } from '../../src/server/index.ts'
@@ -38,7 +38,7 @@ export interface InProcessOptions {
   readonly dataDirectory?: string
   readonly clock?: Clock
   /** From which level on to log; `debug` unless given. */
-  readonly logLevel?: 'info' | 'debug'
+  readonly logLevel?: LogLevel
   /** Parts that live in the server; none unless given. */
   readonly features?: readonly Feature[]
   /** Runs as if it were this user. */

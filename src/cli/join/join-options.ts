@@ -1,4 +1,4 @@
-import type { OptionTable, OptionValues } from '../../core/index.ts'
+import { logLevels, type OptionTable, type OptionValues } from '../../core/index.ts'
 import { tunnelAgentOptions } from '../../tunnel/options/index.ts'
 import { outputOption } from '../shared-options.ts'
 
@@ -142,6 +142,13 @@ export const joinOptions = {
     default: false,
     group: files,
     describe: 'join anew whatever is in the file',
+  },
+  'log-level': {
+    type: 'choice',
+    choices: logLevels,
+    default: 'info',
+    group: files,
+    describe: 'what to tell besides the steps; trace shows every request and decision',
   },
   ...outputOption,
   'tunnel-agent': {

@@ -75,6 +75,12 @@ export class JoinReporter {
     this.#io.stderr(`${visibleLine(text)}\n`)
   }
 
+  /** A line of the log, which changes nothing about what is waited for. */
+  log(line: string): void {
+    const isCounting = this.#io.interactive && this.#waiting !== undefined
+    this.#io.stderr(isCounting ? `${clearLine}${line}` : line)
+  }
+
   /** Stops counting; call it before anything else is printed. */
   end(): void {
     clearTimeout(this.#held)

@@ -1,4 +1,4 @@
-import { type Secret, systemClock, WrongUsage } from '../../core/index.ts'
+import { type Logger, type Secret, systemClock, WrongUsage } from '../../core/index.ts'
 import {
   checkDiscoveryOrder,
   type Discovery,
@@ -11,6 +11,7 @@ import {
 } from '../../discovery/client/index.ts'
 import type { Io } from '../io.ts'
 import { standardInput } from '../standard-input.ts'
+import { createLogger } from '../stderr-logger.ts'
 import type { JoinOptions } from './join-options.ts'
 import type { JoinPlan, Method, Source } from './join-plan.ts'
 import { JoinReporter } from './join-reporter.ts'
@@ -22,6 +23,7 @@ export class JoinRun {
   readonly plan: JoinPlan
   readonly io: Io
   readonly reporter: JoinReporter
+  readonly log: Logger
   readonly #tokens = new Map<Source, Promise<Secret>>()
 
   constructor(options: JoinOptions, plan: JoinPlan, io: Io) {
@@ -29,6 +31,12 @@ export class JoinRun {
     this.plan = plan
     this.io = io
     this.reporter = new JoinReporter(io, () => systemClock.monotonic())
+    this.log = createLogger({
+      level: options.logLevel,
+      format: 'text',
+      clock: systemClock,
+      write: (line) => this.reporter.log(line),
+    })
   }
 
   /** What discovery and joining work with. */
@@ -36,6 +44,7 @@ export class JoinRun {
     return {
       signal: this.io.drain,
       clock: systemClock,
+      log: this.log,
       onProgress: (progress) => this.reporter.discovery(progress),
       systemRoots: () => systemRoots(this.io.env),
     }

@@ -22,6 +22,7 @@ export async function runJoinedAgent(
     agentIdentifiers: `host=${node}`,
     healthServerPort: options.healthServerPort,
     adminServerPort: options.adminServerPort,
+    logLevel: options.logLevel,
   })
   await runTunnelAgent({ ...values, output: options.output }, io)
 }

@@ -108,7 +108,7 @@ async function keepOrRenew(
 /** The cluster as it says itself that it is now: its CA may be about to be replaced. */
 async function currentCluster({ cluster, user }: PresentIdentity, run: JoinRun): Promise<Cluster> {
   try {
-    const found = await refreshLocation({ cluster, user, signal: run.io.drain })
+    const found = await refreshLocation({ cluster, user, signal: run.io.drain, log: run.log })
     for (const note of found.notes) run.reporter.line(`warning: ${note}`)
     return found.cluster
   } catch (error) {

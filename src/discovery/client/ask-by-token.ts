@@ -4,7 +4,7 @@ import type { BootstrapToken } from '../tokens/bootstrap-token.ts'
 import { clockOffset } from './clock-offset.ts'
 import { clusterInfoPath } from './cluster-info-map.ts'
 import { connectionFailure } from './connection-failure.ts'
-import type { GetLimits, GetOrder, RawAnswer } from './https-get.ts'
+import type { GetOrder, GetTerms, RawAnswer } from './https-get.ts'
 import { refusedAnswer } from './refused-answer.ts'
 import { fromSignedAnswer, fromSignedDocument, isSigned } from './verify-answer.ts'
 
@@ -18,7 +18,7 @@ export interface TokenQuestion {
   /** What the server is known to understand; found out unless given. */
   readonly how?: 'signed' | 'anonymous'
   readonly clock: Clock
-  readonly limits: GetLimits
+  readonly terms: GetTerms
 }
 
 /** A document that was signed with the token. */
@@ -44,8 +44,10 @@ export async function askByToken(question: TokenQuestion, get: Get): Promise<Tok
     return { kubeconfig: fromSignedAnswer(answer, expected), proof: 'signed-answer' }
   const offsetMs = clockOffset(answer, clock.now())
   // Every other API server refuses a credential of a kind that it does not know.
-  if (answer.status === 401 && !question.requireJwt && question.how === undefined)
+  if (answer.status === 401 && !question.requireJwt && question.how === undefined) {
+    question.terms.log.trace({ offsetMs }, 'signed request refused, asking without a credential')
     return askOpenly(question, get, offsetMs)
+  }
   const { place } = expected
   const authentic = isSigned(answer, expected)
   throw refusedAnswer(answer, { place, tokenId: token.id, offsetMs, authentic, how: 'signed' })
@@ -69,14 +71,14 @@ async function askOpenly(
 }
 
 async function ask(
-  { address, limits }: TokenQuestion,
+  { address, terms }: TokenQuestion,
   get: Get,
   headers: Readonly<Record<string, string>>,
 ): Promise<RawAnswer> {
   try {
-    return await get({ url: `${address}${clusterInfoPath}`, headers, ...limits })
+    return await get({ url: `${address}${clusterInfoPath}`, headers, ...terms })
   } catch (error) {
-    throw connectionFailure(address, error, limits.signal)
+    throw connectionFailure(address, error, terms.signal)
   }
 }
 

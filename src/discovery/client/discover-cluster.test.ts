@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { type Logger, silentLogger } from '../../core/index.ts'
 import { type Discovery, discoverCluster } from './discover-cluster.ts'
 import { freeAddress, LabCluster, labTokenText } from './discovery-lab.suite.ts'
 import type { DiscoveryMethod, DiscoveryOrder, DiscoveryParts } from './discovery-order.ts'
@@ -123,5 +124,49 @@ describe('[DISC-C7] an address that is announced', () => {
     lab.more = `    extensions: [{name: sallyport.dev/cluster-location, extension: {addresses: ["${gone}"]}}]\n`
     const { warnings } = await find()
     expect(warnings).toEqual([expect.stringContaining(`nothing listens at ${new URL(gone).host}`)])
+  })
+})
+
+describe('at trace [DISC-T9]', () => {
+  const traced = (): { readonly log: Logger; readonly lines: string[] } => {
+    const lines: string[] = []
+    const at = (context: object): Logger => ({
+      ...silentLogger,
+      trace: (fields, message) =>
+        void lines.push(`${message} ${JSON.stringify({ ...context, ...fields })}`),
+      child: (more) => at({ ...context, ...more }),
+    })
+    return { log: at({}), lines }
+  }
+
+  test('every request, answer and decision is told, and nothing that was signed', async () => {
+    lab.knowsSignedRequests = false
+    const { log, lines } = traced()
+    await find({}, { log })
+    expect(lines.map((line) => line.split(' {')[0])).toEqual([
+      'request',
+      'answer',
+      'signed request refused, asking without a credential',
+      'request',
+      'answer',
+      'proven',
+      'roots of the document',
+      'request',
+      'answer',
+      'proven',
+    ])
+    expect(lines[1]).toContain('"status":401')
+    const [, secret = ''] = labTokenText.split('.')
+    for (const form of [secret, 'eyJ', Buffer.from(secret).toString('base64').slice(0, -2)])
+      expect(lines.join()).not.toContain(form)
+  })
+
+  test('a link to a document is shown without its query, which may be a password', async () => {
+    const { log, lines } = traced()
+    const method = { by: 'url' as const, url: `${lab.address}/cluster.yaml?sig=hunter2` }
+    const parts = { log, systemRoots: () => Promise.resolve([lab.ca.bundlePem]) }
+    await expect(find({ method }, parts)).rejects.toThrow('404')
+    expect(lines[0]).toContain('/cluster.yaml"')
+    expect(lines.join()).not.toContain('hunter2')
   })
 })

@@ -8,7 +8,7 @@ import {
   type DiscoveryOrder,
   type DiscoveryParts,
 } from './discovery-order.ts'
-import { type GetLimits, getFromAnyone, getVerified } from './https-get.ts'
+import { type GetTerms, getFromAnyone, getVerified } from './https-get.ts'
 import { type LocationDocument, readLocationDocument } from './location-document.ts'
 import { checkPins, pinsOf } from './pins.ts'
 import { probeAddresses } from './probe-addresses.ts'
@@ -61,26 +61,32 @@ class DiscoveryRun {
     const { method } = this.#order
     if (method.by === 'token') {
       const question = { ...method, clock: this.#parts.clock }
-      return this.#patiently((limits) => this.#byToken(method.addresses, { ...question, limits }))
+      return this.#patiently((terms) => this.#byToken(method.addresses, { ...question, terms }))
     }
     // What cannot be read twice is read before the first attempt.
     const given = method.by === 'url' ? undefined : await this.#read(method)
-    return this.#patiently(async (limits) =>
-      this.#byDocument(given ?? (await this.#read(method, limits)), limits),
+    return this.#patiently(async (terms) =>
+      this.#byDocument(given ?? (await this.#read(method, terms)), terms),
     )
   }
 
-  #patiently<T>(attempt: (limits: GetLimits) => Promise<T>): Promise<T> {
-    const { clock, signal, pause, onProgress } = this.#parts
+  #patiently<T>(attempt: (terms: GetTerms) => Promise<T>): Promise<T> {
+    const { clock, signal, pause, onProgress, log } = this.#parts
     return untilItWorks(
-      (leftMs) =>
-        attempt({ timeoutMs: Math.max(Math.ceil(Math.min(requestTimeoutMs, leftMs)), 1), signal }),
+      (leftMs) => {
+        const timeoutMs = Math.max(Math.ceil(Math.min(requestTimeoutMs, leftMs)), 1)
+        return attempt({ timeoutMs, signal, log })
+      },
       {
         timeoutMs: this.#order.timeoutMs,
         clock,
         signal,
         pause,
-        onWait: (failure, waitMs) => onProgress({ step: 'waiting', failure, waitMs }),
+        onWait: (failure, waitMs) => {
+          const { reason } = failure
+          log.trace({ reason, waitMs: Math.round(waitMs) }, 'attempt failed, another follows')
+          onProgress({ step: 'waiting', failure, waitMs })
+        },
       },
     )
   }
@@ -103,7 +109,7 @@ class DiscoveryRun {
   }
 
   async #atAddress(question: TokenQuestion): Promise<Discovery> {
-    const { address, limits } = question
+    const { address, terms } = question
     this.#parts.onProgress({ step: 'asking', address })
     const { kubeconfig, proof } = await askByToken(question, getFromAnyone)
     this.#prove(proof)
@@ -117,22 +123,22 @@ class DiscoveryRun {
     )
     if (again.kubeconfig !== kubeconfig) throw differs(address)
     this.#prove('second-fetch')
-    return this.#finish({ document, proofs, roots, limits, asked: address })
+    return this.#finish({ document, proofs, roots, terms, asked: address })
   }
 
-  async #byDocument(found: FoundDocument, limits: GetLimits): Promise<Discovery> {
+  async #byDocument(found: FoundDocument, terms: GetTerms): Promise<Discovery> {
     const document = await readLocationDocument(found.text, found.origin)
     const proof = this.#order.method.by === 'url' ? 'system-roots' : 'out-of-band'
     this.#prove(proof)
     const proofs: Proof[] = [proof, ...this.#checkPins(document)]
-    return this.#finish({ document, proofs, roots: await this.#rootsFor(document), limits })
+    return this.#finish({ document, proofs, roots: await this.#rootsFor(document), terms })
   }
 
   async #read(
     method: Exclude<CheckedOrder['method'], { readonly by: 'token' }>,
-    limits?: GetLimits,
+    terms?: GetTerms,
   ): Promise<FoundDocument> {
-    const { onProgress, systemRoots, signal } = this.#parts
+    const { onProgress, systemRoots, signal, log } = this.#parts
     if (method.by === 'file') {
       onProgress({ step: 'reading', where: method.path })
       return documentFromFile(method.path)
@@ -142,12 +148,13 @@ class DiscoveryRun {
       return documentFromStream(method.stream, method.name)
     }
     onProgress({ step: 'reading', where: method.url })
-    const bounds = limits ?? { timeoutMs: requestTimeoutMs, signal }
-    return documentFromUrl(method.url, await systemRoots(), bounds)
+    const own = { timeoutMs: requestTimeoutMs, signal, log }
+    return documentFromUrl(method.url, await systemRoots(), terms ?? own)
   }
 
   #checkPins({ roots, cluster }: LocationDocument): Proof[] {
     const { pins } = this.#order
+    this.#parts.log.trace({ seen: pinsOf(roots), given: pins }, 'roots of the document')
     checkPins(pinsOf(roots), pins, clusterLocation(cluster).systemRoots)
     if (pins.length === 0) return []
     this.#prove('pins')
@@ -155,6 +162,7 @@ class DiscoveryRun {
   }
 
   #prove(proof: Proof): void {
+    this.#parts.log.trace({ proof }, 'proven')
     this.#parts.onProgress({ step: 'proven', proof })
   }
 
@@ -169,16 +177,16 @@ class DiscoveryRun {
     readonly document: LocationDocument
     readonly proofs: readonly Proof[]
     readonly roots: string
-    readonly limits: GetLimits
+    readonly terms: GetTerms
     readonly asked?: string
   }): Promise<Discovery> {
-    const { document, roots, limits, asked } = found
+    const { document, roots, terms, asked } = found
     const advertised = document.cluster.server
     const keeps = this.#order.keepAddress && asked !== undefined
     const cluster = keeps ? onlyAt(asked, document.cluster) : document.cluster
     const troubles = await probeAddresses({
       cluster: { ...cluster, certificateAuthorityData: roots },
-      limits,
+      terms,
       onProbe: (address) => this.#parts.onProgress({ step: 'probing', address }),
       // It answered without the proxy that clients will go through.
       ...(asked !== undefined && cluster.proxyUrl === undefined && { proven: asked }),

@@ -1,5 +1,12 @@
 import type { Readable } from 'node:stream'
-import { type Clock, pause, type Secret, systemClock } from '../../core/index.ts'
+import {
+  type Clock,
+  type Logger,
+  pause,
+  type Secret,
+  silentLogger,
+  systemClock,
+} from '../../core/index.ts'
 import type { BootstrapToken } from '../tokens/bootstrap-token.ts'
 import { parseApiAddress } from './api-address.ts'
 import { badArguments } from './discovery-failed.ts'
@@ -40,6 +47,8 @@ export interface DiscoveryParts {
   readonly signal?: AbortSignal
   readonly clock?: Clock
   readonly onProgress?: (progress: DiscoveryProgress) => void
+  /** Told at `trace` of every request and decision; nothing secret is in it. */
+  readonly log?: Logger
   /** The roots that this system trusts, as PEM texts. */
   readonly systemRoots?: () => Promise<readonly string[]>
   /** Waits between attempts. */
@@ -109,6 +118,7 @@ export function completeParts(parts: DiscoveryParts): Required<DiscoveryParts> {
     signal: new AbortController().signal,
     clock: systemClock,
     onProgress: () => {},
+    log: silentLogger,
     systemRoots: () => systemRoots(),
     pause,
     ...parts,

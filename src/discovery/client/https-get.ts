@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Agent, request } from 'node:https'
 import type { ConnectionOptions } from 'node:tls'
+import { type Logger, systemErrorCode } from '../../core/index.ts'
 
 /** A whole answer, byte for byte. */
 export interface RawAnswer {
@@ -11,14 +12,16 @@ export interface RawAnswer {
   readonly body: Buffer
 }
 
-/** What every request is limited by. */
-export interface GetLimits {
+/** What all requests have in common. */
+export interface GetTerms {
   readonly timeoutMs: number
   readonly signal: AbortSignal
+  /** Told of every request and its answer; of credentials and bodies only that they are there. */
+  readonly log: Logger
 }
 
 /** One GET. */
-export interface GetOrder extends GetLimits {
+export interface GetOrder extends GetTerms {
   readonly url: string
   readonly headers?: Readonly<Record<string, string>>
 }
@@ -57,22 +60,31 @@ export function getFromAnyone(order: GetOrder): Promise<RawAnswer> {
 }
 
 async function get(order: GetOrder, tls: ConnectionOptions): Promise<RawAnswer> {
+  const log = order.log.child({ url: shownUrl(order.url) })
   const late = AbortSignal.timeout(order.timeoutMs)
   const agent = new Agent({ keepAlive: false, maxCachedSessions: 0, ...tls })
+  const signed = order.headers?.['authorization'] !== undefined
+  log.trace({ method: 'GET', verified: tls.rejectUnauthorized, signed }, 'request')
   try {
     const response = await head(order, agent, AbortSignal.any([order.signal, late]))
-    return {
-      status: response.statusCode ?? 0,
-      headers: response.headers,
-      values: (name) => valuesIn(response.rawHeaders, name),
-      body: await bodyOf(response),
-    }
+    const status = response.statusCode ?? 0
+    const body = await bodyOf(response)
+    log.trace({ status, bytes: body.length }, 'answer')
+    const values = (name: string): string[] => valuesIn(response.rawHeaders, name)
+    return { status, headers: response.headers, values, body }
   } catch (error) {
+    log.trace({ late: late.aborted, code: systemErrorCode(error) }, 'no answer')
     if (late.aborted && !order.signal.aborted) throw new AnswerLate('late', { cause: error })
     throw error
   } finally {
     agent.destroy()
   }
+}
+
+/** Without its query: a link to a document may be as good as a password. */
+function shownUrl(url: string): string {
+  const { origin, pathname } = new URL(url)
+  return `${origin}${pathname}`
 }
 
 function head(order: GetOrder, agent: Agent, signal: AbortSignal): Promise<IncomingMessage> {

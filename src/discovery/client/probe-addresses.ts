@@ -1,7 +1,8 @@
 import { type Cluster, clusterAddresses } from '../../kubeconfig/index.ts'
 import { connectionFailure } from './connection-failure.ts'
 import { DiscoveryFailed } from './discovery-failed.ts'
-import type { GetLimits } from './https-get.ts'
+import type { GetTerms } from './https-get.ts'
+import { tracedTransport } from './traced-transport.ts'
 
 /** What is to be probed, and how. */
 export interface ProbeOrder {
@@ -9,7 +10,7 @@ export interface ProbeOrder {
   readonly cluster: Cluster
   /** The address that has answered already, if one has. */
   readonly proven?: string
-  readonly limits: GetLimits
+  readonly terms: GetTerms
   readonly onProbe: (address: string) => void
 }
 
@@ -33,23 +34,21 @@ const isSame = (address: string, proven: string | undefined): boolean =>
 
 /** Any answer will do: it was given by somebody whom the roots vouch for. */
 async function probe(address: string, order: ProbeOrder): Promise<DiscoveryFailed | undefined> {
-  const { limits, cluster } = order
+  const { terms, cluster } = order
   order.onProbe(address)
   // Loaded here: where the address that was asked is the one that is announced, nobody needs it.
   const { transportFromKubeconfig } = await import('../../client/index.ts')
   const { extensions: _, ...alone } = cluster
-  const transport = await transportFromKubeconfig({
-    cluster: { ...alone, server: address },
-    user: {},
-  })
-  const signal = AbortSignal.any([limits.signal, AbortSignal.timeout(limits.timeoutMs)])
+  const reached = { cluster: { ...alone, server: address }, user: {} }
+  const transport = tracedTransport(await transportFromKubeconfig(reached), terms.log)
+  const signal = AbortSignal.any([terms.signal, AbortSignal.timeout(terms.timeoutMs)])
   try {
     const request = { method: 'GET', path: '/version', headers: { accept: 'application/json' } }
     const { body } = await transport.send({ ...request, signal })
     body.destroy()
     return undefined
   } catch (error) {
-    const failure = connectionFailure(address, causeOf(error), limits.signal)
+    const failure = connectionFailure(address, causeOf(error), terms.signal)
     if (failure.reason === 'aborted') throw failure
     return failure
   } finally {

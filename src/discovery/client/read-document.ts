@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream'
 import { systemErrorCode } from '../../core/index.ts'
 import { connectionFailure } from './connection-failure.ts'
 import { DiscoveryFailed } from './discovery-failed.ts'
-import { type GetLimits, getVerified, largestAnswer, type RawAnswer } from './https-get.ts'
+import { type GetTerms, getVerified, largestAnswer, type RawAnswer } from './https-get.ts'
 import type { DocumentOrigin } from './location-document.ts'
 
 /** A document's text and where it came from. */
@@ -59,11 +59,11 @@ const mostRedirects = 5
 export async function documentFromUrl(
   url: string,
   roots: readonly string[] | undefined,
-  limits: GetLimits,
+  terms: GetTerms,
 ): Promise<FoundDocument> {
   let place = url
   for (let redirects = 0; redirects <= mostRedirects; redirects++) {
-    const answer = await fetchOnce(place, roots, limits)
+    const answer = await fetchOnce(place, roots, terms)
     if (answer.status === 200)
       return { text: decoded(answer.body, place), origin: { where: place } }
     place = redirectOf(answer, place)
@@ -74,13 +74,13 @@ export async function documentFromUrl(
 async function fetchOnce(
   url: string,
   roots: readonly string[] | undefined,
-  limits: GetLimits,
+  terms: GetTerms,
 ): Promise<RawAnswer> {
-  const order = { url, headers: { accept: '*/*' }, ...limits }
+  const order = { url, headers: { accept: '*/*' }, ...terms }
   try {
     return await getVerified(order, roots ? { roots } : {})
   } catch (error) {
-    throw connectionFailure(url, error, limits.signal, 'cannot prove who it is to this system')
+    throw connectionFailure(url, error, terms.signal, 'cannot prove who it is to this system')
   }
 }
 

@@ -3,6 +3,7 @@ import type { Secret } from '../../core/index.ts'
 import { generateEcKey, privateKeyPem } from '../../pki/trust/index.ts'
 import { completeParts } from '../client/discovery-order.ts'
 import { untilItWorks } from '../client/retry.ts'
+import { tracedTransport } from '../client/traced-transport.ts'
 import { Asking } from './asking.ts'
 import type { JoinedIdentity, JoinOrder, JoinParts } from './join-order.ts'
 import { certificateRequestKind } from './request-state.ts'
@@ -14,10 +15,10 @@ export async function joinCluster(
   order: JoinOrder,
   parts: JoinParts = {},
 ): Promise<JoinedIdentity> {
-  const { signal, clock, pause, onProgress, systemRoots } = completeParts(parts)
+  const { signal, clock, pause, onProgress, systemRoots, log } = completeParts(parts)
   // Loaded here, so that those who only look for a cluster do not pay for it.
   const { createKubeClient, transportFromKubeconfig } = await import('../../client/index.ts')
-  const transport = await transportFromKubeconfig({
+  const connected = await transportFromKubeconfig({
     cluster: {
       ...order.cluster,
       certificateAuthorityData:
@@ -25,6 +26,7 @@ export async function joinCluster(
     },
     user: order.credential,
   })
+  const transport = tracedTransport(connected, log)
   const client = createKubeClient({ transport, kinds: [certificateRequestKind] })
   try {
     const key = keptKey(order.keyPem) ?? (await generateEcKey())
@@ -35,7 +37,11 @@ export async function joinCluster(
       clock,
       signal,
       pause,
-      onWait: (failure, waitMs) => onProgress({ step: 'waiting', failure, waitMs }),
+      onWait: (failure, waitMs) => {
+        const { reason } = failure
+        log.trace({ reason, waitMs: Math.round(waitMs) }, 'asking failed, another attempt follows')
+        onProgress({ step: 'waiting', failure, waitMs })
+      },
     })
     return await asking.await(pause, signal)
   } finally {

@@ -1,5 +1,11 @@
 import { createKubeClient, type KubeClient, transportFromKubeconfig } from '../../client/index.ts'
-import { hasReason, type KubeObject, wellKnownKinds } from '../../core/index.ts'
+import {
+  hasReason,
+  type KubeObject,
+  type Logger,
+  silentLogger,
+  wellKnownKinds,
+} from '../../core/index.ts'
 import type { ContextHost } from '../../credentials/index.ts'
 import { firstThatWorks } from '../../credentials/transport/index.ts'
 import {
@@ -10,6 +16,7 @@ import {
   type KubeconfigUser,
   withLocation,
 } from '../../kubeconfig/index.ts'
+import { tracedTransport } from '../client/traced-transport.ts'
 import { clusterInfoKey } from '../location/cluster-info-key.ts'
 import { documentIn, readClusterInfoText } from '../location/cluster-info-text.ts'
 import { addressFailures, lostBy } from './connection-trouble.ts'
@@ -21,6 +28,8 @@ export interface LocationQuestion {
   readonly user: KubeconfigUser
   readonly host?: ContextHost
   readonly signal: AbortSignal
+  /** Told at `trace` of every request. */
+  readonly log?: Logger
 }
 
 /** What a cluster says of itself, over a connection that was verified. */
@@ -110,7 +119,7 @@ export async function askClusterId(
 /** A client of one address alone. */
 async function withClient<T>(
   address: string,
-  { cluster, host }: LocationQuestion,
+  { cluster, host, log = silentLogger }: LocationQuestion,
   user: KubeconfigUser,
   use: (client: KubeClient) => Promise<T>,
 ): Promise<T> {
@@ -119,7 +128,8 @@ async function withClient<T>(
   const alone = systemRoots
     ? withLocation(bare, { ...clusterLocation(bare), addresses: [address], systemRoots })
     : { ...bare, server: address }
-  const transport = await transportFromKubeconfig({ cluster: alone, user }, host)
+  const connected = await transportFromKubeconfig({ cluster: alone, user }, host)
+  const transport = tracedTransport(connected, log)
   try {
     return await use(createKubeClient({ transport, timeoutMs, maxAnswerBytes: largestAnswer }))
   } finally {

@@ -4,6 +4,7 @@ import {
   type Attributes,
   type Authentication,
   type Clock,
+  type Logger,
   type Scope,
   Secret,
   unauthorized,
@@ -18,7 +19,7 @@ import {
 import { clusterInfoKey } from '../location/cluster-info-key.ts'
 import { signWithToken } from '../signing/detached-signature.ts'
 import { isDiscoveryJwt, verifyDiscoveryJwt } from '../signing/discovery-jwt.ts'
-import type { BootstrapToken } from '../tokens/bootstrap-token.ts'
+import { type BootstrapToken, isTokenId } from '../tokens/bootstrap-token.ts'
 import type { FailureLimit } from './failure-limit.ts'
 import type { TokenKey } from './token-keys.ts'
 
@@ -29,6 +30,7 @@ export interface DiscoveryRequestParts {
   readonly keys: (id: string) => TokenKey | undefined
   readonly failures: FailureLimit
   readonly clock: Clock
+  readonly log: Logger
   /** Known once the cluster has one. */
   readonly clusterId: () => string | undefined
 }
@@ -58,12 +60,18 @@ export function discoveryRequests(parts: DiscoveryRequestParts): TokenAuthentica
       // It is for one request to this server; nobody else is to believe it.
       if (audiences !== undefined) throw unauthorized('the token is for discovery only')
       const attempt = { source, id: jws.header.kid ?? '' }
+      // Anything may stand where the id belongs, a whole token too.
+      const tokenId = isTokenId(attempt.id) ? attempt.id : 'malformed'
+      const about = { tokenId, source }
       parts.failures.check(attempt)
       try {
-        return authenticate(jws, attempt.id, parts)
+        const found = authenticate(jws, attempt.id, parts)
+        parts.log.trace(about, 'signed request accepted')
+        return found
       } catch (error) {
-        if (error instanceof ApiError && error.reason === 'Unauthorized')
-          parts.failures.failed(attempt)
+        if (!(error instanceof ApiError)) throw error
+        parts.log.trace({ ...about, why: error.detail ?? error.message }, 'signed request refused')
+        if (error.reason === 'Unauthorized') parts.failures.failed(attempt)
         throw error
       }
     },

@@ -96,8 +96,12 @@ async function decide(
 ): Promise<boolean> {
   const nowMs = parts.clock.now()
   const verdict = await decideRequest(request, { ...parts, nowMs }, signal)
-  if (verdict === undefined || verdict === 'no-right') return verdict === 'no-right'
   const { name, requester } = request
+  if (verdict === undefined || verdict === 'no-right') {
+    const why = verdict ?? 'not for the server to decide'
+    parts.log.trace({ request: name, user: requester.username, why }, 'certificate not decided')
+    return verdict === 'no-right'
+  }
   await writeVerdict(parts.view, request, { ...verdict, nowMs }, signal)
   const { type, reason } = verdict
   parts.metrics.certificate(request.signer, type === 'Approved' ? 'approved' : 'denied')

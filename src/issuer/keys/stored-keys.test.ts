@@ -212,7 +212,14 @@ describe('the Secret with the keys', () => {
     const lines: string[] = []
     const note = (fields: object, message: string) =>
       void lines.push(`${JSON.stringify(fields, Object.getOwnPropertyNames(fields))} ${message}`)
-    const log: Logger = { ...silentLogger, debug: note, info: note, warn: note, error: note }
+    const log: Logger = {
+      error: note,
+      warn: note,
+      info: note,
+      debug: note,
+      trace: note,
+      child: () => log,
+    }
     const keys = await open({ log })
     const good = (await secret())!
     const text = Buffer.from(

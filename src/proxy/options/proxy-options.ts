@@ -1,4 +1,4 @@
-import { defineOptions } from '../../core/index.ts'
+import { defineOptions, logLevels } from '../../core/index.ts'
 
 /** kubectl's values, and port forwarding is rejected like its two siblings. */
 export const filterDefaults = {
@@ -117,7 +117,7 @@ export const proxyOptions = defineOptions({
   },
   'log-level': {
     type: 'choice',
-    choices: ['error', 'warn', 'info', 'debug'],
+    choices: logLevels,
     default: 'warn',
     describe: 'what to tell on standard error; debug shows every request',
     group: 'Output',

@@ -49,8 +49,8 @@ export const discoveryFeature: Feature = async (context) => {
   }
   return {
     tokens: [
-      discoveryRequests({ keys, failures, clock, clusterId: () => clusterId }),
-      forApiAudiences(bootstrapTokens(book, failures), context.apiAudiences),
+      discoveryRequests({ keys, failures, clock, log, clusterId: () => clusterId }),
+      forApiAudiences(bootstrapTokens(book, failures, log), context.apiAudiences),
     ],
     admissions: [tokenAdmission, joinAdmission(view, clock)],
     controllers: [

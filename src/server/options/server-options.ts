@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { defineOptions, longestTimerMs, type OptionValues } from '../../core/index.ts'
+import { defineOptions, logLevels, longestTimerMs, type OptionValues } from '../../core/index.ts'
 import { addonOptions } from './addon-options.ts'
 import { discoveryOptions } from './discovery-options.ts'
 import { oidcOptions } from './oidc-options.ts'
@@ -348,7 +348,7 @@ export const serverOptions = defineOptions({
   },
   'log-level': {
     type: 'choice',
-    choices: ['error', 'warn', 'info', 'debug'],
+    choices: logLevels,
     default: 'info',
     group: running,
     describe: 'least important messages to log',

@@ -43,6 +43,7 @@ export class LogLines {
       warn: at('warn'),
       info: at('info'),
       debug: at('debug'),
+      trace: at('trace'),
       child: () => log,
     }
     return log

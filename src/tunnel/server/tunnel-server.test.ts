@@ -546,7 +546,14 @@ describe('[TUN-F13] certificates follow their files', () => {
     const note = (_fields: object, message: string): void => {
       said.push(message)
     }
-    const log: Logger = { error: note, warn: note, info: note, debug: note, child: () => log }
+    const log: Logger = {
+      error: note,
+      warn: note,
+      info: note,
+      debug: note,
+      trace: note,
+      child: () => log,
+    }
     return { log, said }
   }
 

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { defineOptions, longestTimerMs, type OptionValues } from '../../../core/index.ts'
+import { defineOptions, logLevels, longestTimerMs, type OptionValues } from '../../../core/index.ts'
 import { checkFeatureGate } from '../../server/options/feature-gates.ts'
 import { klogOptions } from '../../server/options/klog-options.ts'
 import { problemOfIdentifiers } from './agent-identifiers.ts'
@@ -269,7 +269,7 @@ export const tunnelAgentOptions = defineOptions({
   },
   'log-level': {
     type: 'choice',
-    choices: ['error', 'warn', 'info', 'debug'],
+    choices: logLevels,
     default: 'info',
     group: running,
     describe: 'least important messages to log',

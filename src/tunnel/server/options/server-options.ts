@@ -1,4 +1,4 @@
-import { defineOptions, longestTimerMs, type OptionValues } from '../../../core/index.ts'
+import { defineOptions, logLevels, longestTimerMs, type OptionValues } from '../../../core/index.ts'
 import { checkHostPort } from '../host-port.ts'
 import { strategyNames } from '../strategies/strategy-names.ts'
 import { checkFeatureGate } from './feature-gates.ts'
@@ -233,7 +233,7 @@ export const tunnelServerOptions = defineOptions({
   'warn-on-channel-limit': flag(running, true, 'accepted; without effect'),
   'log-level': {
     type: 'choice',
-    choices: ['error', 'warn', 'info', 'debug'],
+    choices: logLevels,
     default: 'info',
     group: 'Logging',
     describe: 'least important messages to log',
