@@ -85,6 +85,18 @@ test('the client may start first: it says what it waits for, and converges [DISC
   expect([code, stdout]).toEqual([0, expect.stringContaining('is system:node:n1')])
 })
 
+test('a token that the server does not know is given up early, with its own code [DISC-C6]', async () => {
+  const server = await start()
+  await createToken(server)
+  const args = ['--token', tokenText(generateBootstrapToken()).reveal(), '--discovery-only']
+  const { code, stdout, stderr } = await startJoin([
+    ...[`127.0.0.1:${server.port}`, ...args, '--out', '-'],
+    ...['--token-timeout', '2s', '--output', 'json'],
+  ]).ended
+  expect([code, JSON.parse(stdout)]).toMatchObject([1, { error: { code: 'TOKEN_UNKNOWN' } }])
+  expect(stderr).toContain('not yet: ')
+})
+
 test('a join can end with a running tunnel agent that has the certificate [TUN-I3]', async () => {
   const server = await start(
     '--tunnel',

@@ -77,6 +77,13 @@ export const joinOptions = {
     group: finding,
     describe: 'how long to try while the server is not up yet; 0 tries once',
   },
+  'token-timeout': {
+    type: 'duration',
+    min: 0,
+    default: 30_000,
+    group: finding,
+    describe: 'how long to try while the cluster knows other tokens and not this one',
+  },
   as: {
     type: 'choice',
     choices: ['node', 'machine', 'user'],

@@ -65,6 +65,7 @@ export class JoinRun {
       pins: options.discoveryTokenCaCertHash,
       keepAddress: options.keepAddress,
       timeoutMs: options.timeout,
+      tokenTimeoutMs: options.tokenTimeout,
     }
     requireSound(order)
     const found = await discoverCluster(order, this.parts)

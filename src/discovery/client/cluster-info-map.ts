@@ -6,10 +6,14 @@ export interface ClusterInfoMap {
   readonly kubeconfig: string
   /** `jws-kubeconfig-<id>` of the token that was asked for. */
   readonly signature: string | undefined
+  /** Whether it is signed with any other token. */
+  readonly signedByOthers: boolean
 }
 
 /** The path of the ConfigMap, below the address of the API. */
 export const clusterInfoPath = '/api/v1/namespaces/kube-public/configmaps/cluster-info'
+
+const signaturePrefix = 'jws-kubeconfig-'
 
 /** Reads the ConfigMap cluster-info and nothing else: any other body that happens to be signed is undefined. */
 export function readClusterInfoMap(body: Uint8Array, tokenId: string): ClusterInfoMap | undefined {
@@ -24,10 +28,14 @@ export function readClusterInfoMap(body: Uint8Array, tokenId: string): ClusterIn
   if (!isRight) return undefined
   const data = objectIn(map, 'data') ?? {}
   const kubeconfig = member(data, 'kubeconfig')
-  const signature = member(data, `jws-kubeconfig-${tokenId}`)
+  const own = `${signaturePrefix}${tokenId}`
+  const signature = member(data, own)
   return {
     kubeconfig: typeof kubeconfig === 'string' ? kubeconfig : '',
     signature: typeof signature === 'string' && signature !== '' ? signature : undefined,
+    signedByOthers: Object.keys(data).some(
+      (name) => name.startsWith(signaturePrefix) && name !== own,
+    ),
   }
 }
 

@@ -79,6 +79,7 @@ class DiscoveryRun {
       },
       {
         timeoutMs: this.#order.timeoutMs,
+        soonMs: this.#order.tokenTimeoutMs,
         clock,
         signal,
         pause,
@@ -215,6 +216,7 @@ function allOf(failures: readonly DiscoveryFailed[]): DiscoveryFailed {
   return new DiscoveryFailed(first.reason, failures.map(({ message }) => message).join('; '), {
     hint: first.hint ?? '',
     mayPass: true,
+    passesSoon: failures.every(({ passesSoon }) => passesSoon),
     retryAfterMs: Math.min(...failures.map(({ retryAfterMs }) => retryAfterMs)),
     cause: first,
   })

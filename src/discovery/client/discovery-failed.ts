@@ -8,6 +8,7 @@ export type DiscoveryReason =
   | 'not-a-cluster'
   | 'auth-refused'
   | 'forbidden'
+  | 'token-unknown'
   | 'signature-absent'
   | 'signature-wrong'
   | 'document-unreadable'
@@ -25,6 +26,8 @@ export interface FailureFacts {
   readonly hint: string
   /** The same may work a moment later, since clients and servers start in any order. */
   readonly mayPass?: boolean
+  /** If it passes at all, it passes soon. */
+  readonly passesSoon?: boolean
   /** The server asks not to come back before. */
   readonly retryAfterMs?: number
   /** The pins of the certificates that were seen, where they are what it is about. */
@@ -36,12 +39,14 @@ export interface FailureFacts {
 export abstract class ReasonedFailure<Reason extends string> extends CommandFailed {
   readonly reason: Reason
   readonly mayPass: boolean
+  readonly passesSoon: boolean
   readonly retryAfterMs: number
 
   constructor(reason: Reason, message: string, facts: FailureFacts) {
     super(reason.toUpperCase().replaceAll('-', '_'), message, facts)
     this.reason = reason
     this.mayPass = facts.mayPass ?? false
+    this.passesSoon = facts.passesSoon ?? false
     this.retryAfterMs = facts.retryAfterMs ?? 0
   }
 }

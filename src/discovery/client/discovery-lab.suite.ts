@@ -50,6 +50,8 @@ export class LabCluster {
   knowsSignedRequests = true
   anonymous = true
   signs = true
+  /** Whether another token has signed the document. */
+  othersSign = false
   /** Called with every answer before it is sent. */
   bend: (answer: LabAnswer, request: SeenRequest) => void = () => {}
   /** The PEM of the roots that it announces. */
@@ -110,7 +112,11 @@ export class LabCluster {
       kind: 'ConfigMap',
       apiVersion: 'v1',
       metadata: { namespace: 'kube-public', name: 'cluster-info', resourceVersion: '7' },
-      data: { kubeconfig, ...(this.signs && signature) },
+      data: {
+        kubeconfig,
+        ...(this.signs && signature),
+        ...(this.othersSign && { 'jws-kubeconfig-other1': 'e30..x' }),
+      },
     })
   }
 

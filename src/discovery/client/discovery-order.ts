@@ -40,6 +40,8 @@ export interface DiscoveryOrder {
   readonly keepAddress?: boolean
   /** How long to go on while the failure may pass; five minutes unless given, 0 is one attempt. */
   readonly timeoutMs?: number
+  /** How long to go on while the cluster knows other tokens and not this one; half a minute unless given. */
+  readonly tokenTimeoutMs?: number
 }
 
 /** What discovery works with; the defaults are the machine's own. */
@@ -68,9 +70,11 @@ export interface CheckedOrder {
   readonly pins: readonly string[]
   readonly keepAddress: boolean
   readonly timeoutMs: number
+  readonly tokenTimeoutMs: number
 }
 
 const usualTimeoutMs = 5 * 60_000
+const usualTokenTimeoutMs = 30_000
 
 /** Checks an order before anything is sent or read; throws DiscoveryFailed for the first mistake. */
 export function checkDiscoveryOrder(order: DiscoveryOrder): CheckedOrder {
@@ -78,6 +82,7 @@ export function checkDiscoveryOrder(order: DiscoveryOrder): CheckedOrder {
   const common = {
     keepAddress: order.keepAddress ?? false,
     timeoutMs: order.timeoutMs ?? usualTimeoutMs,
+    tokenTimeoutMs: order.tokenTimeoutMs ?? usualTokenTimeoutMs,
   }
   const { method } = order
   if (method.by === 'token') {

@@ -205,6 +205,61 @@ describe('[DISC-R2, DISC-T7] a server that is not ready yet', () => {
     expect(seen).toEqual(['signature-absent'])
   })
 
+  describe('a token that it does not know, though it knows others', () => {
+    beforeEach(() => {
+      lab.knowsSignedRequests = false
+      lab.signs = false
+      lab.othersSign = true
+    })
+
+    test('is said at once and given up after half a minute, with its own code', async () => {
+      const clock = new WaitingClock()
+      const seen: string[] = []
+      const finding = patiently(clock, (progress) => {
+        if (progress.step === 'waiting') seen.push(progress.failure.message)
+      })
+      await expect(finding).rejects.toMatchObject({
+        code: 'TOKEN_UNKNOWN',
+        reason: 'token-unknown',
+      })
+      expect(seen[0]).toMatch(/has signatures of other tokens and none of ae23dc/)
+      expect(clock.monotonic()).toBeGreaterThan(20_000)
+      expect(clock.monotonic()).toBeLessThan(30_000)
+    })
+
+    test('is found if it is made meanwhile', async () => {
+      const clock = new WaitingClock()
+      const finding = patiently(clock, () => {
+        lab.signs = clock.monotonic() > 10_000
+      })
+      expect(await finding).toMatchObject({ asked: lab.address })
+    })
+
+    test.each([
+      ['is waited for as long as is said', { tokenTimeoutMs: 50_000 }, 40_000],
+      ['but never longer than for anything else', { tokenTimeoutMs: 90_000 }, 50_000],
+    ])('%s', async (_name, order, leastMs) => {
+      const clock = new WaitingClock()
+      const finding = find({ timeoutMs: 60_000, ...order }, { clock, pause: clock.pause })
+      await expect(finding).rejects.toMatchObject({ reason: 'token-unknown' })
+      expect(clock.monotonic()).toBeGreaterThan(leastMs)
+    })
+
+    test.each([
+      ['begins anew after the server was away', 502, {}, 'deadline-exceeded'],
+      ['goes on while the server wants rest', 429, { 'retry-after': '3' }, 'token-unknown'],
+    ])('the half minute %s', async (_name, status, headers, reason) => {
+      const clock = new WaitingClock()
+      lab.bend = (answer) => {
+        // Every second attempt; one without a signed request is two requests.
+        if (answer.status !== 200 || clock.waits.length % 2 === 0) return
+        answer.status = status
+        Object.assign(answer.headers, headers)
+      }
+      await expect(patiently(clock)).rejects.toMatchObject({ reason })
+    })
+  })
+
   test('is asked less and less often, at times left to chance', async () => {
     const clock = new WaitingClock()
     lab.bend = (answer) => {

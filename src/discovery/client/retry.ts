@@ -5,6 +5,8 @@ import { DiscoveryFailed, ReasonedFailure } from './discovery-failed.ts'
 export interface Patience {
   /** From the first attempt on; 0 is one attempt. */
   readonly timeoutMs: number
+  /** For how long in a row a failure that passes soon or never is borne; as long as any other unless given. */
+  readonly soonMs?: number
   readonly clock: Clock
   readonly signal: AbortSignal
   readonly pause: (ms: number, signal: AbortSignal) => Promise<void>
@@ -21,6 +23,7 @@ export async function untilItWorks<T>(
 ): Promise<T> {
   const { timeoutMs, clock, signal } = patience
   const began = clock.monotonic()
+  const hopes = new Hopes(patience)
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
     const leftMs = Math.max(timeoutMs - (clock.monotonic() - began), 0)
     try {
@@ -29,11 +32,33 @@ export async function untilItWorks<T>(
       if (!(error instanceof ReasonedFailure) || !error.mayPass || timeoutMs === 0) throw error
       // Up to half is left to chance, so that machines which start together do not ask together.
       const waitMs = Math.max(pauseMs * (1 - Math.random() / 2), error.retryAfterMs)
+      hopes.require(error, waitMs)
       if (clock.monotonic() - began + waitMs >= timeoutMs) throw expired(error, waitMs, timeoutMs)
       patience.onWait(error, waitMs)
       await patience.pause(waitMs, signal)
       if (signal.aborted) throw ended(error)
     }
+  }
+}
+
+/** Gives up on a failure that passes soon or never, once it has not passed soon. */
+class Hopes {
+  readonly #clock: Clock
+  readonly #longestMs: number
+  #last: { readonly failure: ReasonedFailure<string>; readonly since: number } | undefined
+
+  constructor({ clock, timeoutMs, soonMs = timeoutMs }: Patience) {
+    this.#clock = clock
+    this.#longestMs = Math.min(soonMs, timeoutMs)
+  }
+
+  /** Throws the failure itself when the next attempt would come too late for it. */
+  require(failure: ReasonedFailure<string>, waitMs: number): void {
+    const now = this.#clock.monotonic()
+    if (failure.passesSoon) this.#last ??= { failure, since: now }
+    // A server that asks for rest says nothing new; one that was away may have learnt something.
+    else if (failure.retryAfterMs === 0) this.#last = undefined
+    if (this.#last && now - this.#last.since + waitMs >= this.#longestMs) throw this.#last.failure
   }
 }
 

@@ -58,16 +58,35 @@ export function fromSignedDocument(
     )
   requireDocument(map, expected)
   if (map.signature === undefined)
-    throw new DiscoveryFailed(
-      'signature-absent',
-      `${place} has no signature of token ${token.id}: the token has expired, is unknown there or may not sign, or it is so new that nothing is signed yet${clockRemark(offsetMs)}`,
-      {
-        hint: 'see `sallyport token list` (or `kubeadm token list`) on the server and make a new token if it is not there',
-        mayPass: true,
-      },
-    )
+    throw unsigned(`${place} has`, map, { id: token.id, clock: clockRemark(offsetMs) })
   checkSignature(map.signature, Buffer.from(map.kubeconfig), expected)
   return map.kubeconfig
+}
+
+const tokenList =
+  'see `sallyport token list` (or `kubeadm token list`) on the server and make a new token if it is not there'
+
+/** Where others have signed, somebody signs: a token that is there is not left out for long. */
+function unsigned(
+  placeHas: string,
+  { signedByOthers }: ClusterInfoMap,
+  { id, clock }: { readonly id: string; readonly clock: string },
+): DiscoveryFailed {
+  return signedByOthers
+    ? new DiscoveryFailed(
+        'token-unknown',
+        `${placeHas} signatures of other tokens and none of ${id}: the token is unknown there, has expired or may not sign${clock}`,
+        {
+          hint: `${tokenList}; a new one has signed within seconds`,
+          mayPass: true,
+          passesSoon: true,
+        },
+      )
+    : new DiscoveryFailed(
+        'signature-absent',
+        `${placeHas} no signature of token ${id} or any other: nobody signs there yet, or there is no token that may${clock}`,
+        { hint: tokenList, mayPass: true },
+      )
 }
 
 /** Whether an answer is signed with the token, whatever it says. */

@@ -149,7 +149,7 @@ describe.skipIf(!isHere)(
 
     test.each([
       ['a wrong secret', () => `${token.slice(0, 7)}${'0'.repeat(16)}`, [], 'SIGNATURE_WRONG'],
-      ['an unknown token', () => `zzzzzz.${'0'.repeat(16)}`, [], 'SIGNATURE_ABSENT'],
+      ['an unknown token', () => `zzzzzz.${'0'.repeat(16)}`, [], 'TOKEN_UNKNOWN'],
       ['signed requests only', () => token, ['--require-jwt'], 'AUTH_REFUSED'],
       [
         'a wrong pin',
