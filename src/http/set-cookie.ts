@@ -10,7 +10,7 @@ export interface AddonHome {
 export function homeCookie(value: string, home: AddonHome): string {
   const [pair = '', ...attributes] = value.split(';')
   const kept = attributes.filter((attribute) => !/^\s*(?:domain|path)\s*(?:=|$)/i.test(attribute))
-  const paths = attributes.map((attribute) => /^\s*path\s*=\s*(.*?)\s*$/i.exec(attribute)?.[1])
+  const paths = attributes.map((attribute) => /^\s*path\s*=(.*)$/is.exec(attribute)?.[1]?.trim())
   // Browsers go by the last one.
   const path = homePath(
     paths.findLast((each) => each !== undefined),

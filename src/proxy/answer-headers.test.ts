@@ -33,6 +33,13 @@ describe("on an add-on's own origin", () => {
   })
 })
 
+test('a cookie with spaces without end is read once [ADDON-X2]', () => {
+  // Within the time of a test: read again from each space on, every one of them takes a second or two.
+  const cookie = `a=b; Path=/x${' '.repeat(16_000)}y`
+  const cookies = Array.from({ length: 20 }, () => cookie)
+  expect(answerHeaders({ 'set-cookie': cookies }, own)).toHaveLength(40)
+})
+
 describe('on the origin that add-ons share', () => {
   test.each([
     ['a=b; Domain=localhost; Path=/', `a=b; Path=${prefix}/`],
