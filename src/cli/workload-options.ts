@@ -103,7 +103,8 @@ export const workloadOptions = {
   },
   kubeconfig: {
     type: 'path',
-    describe: 'kubeconfig of this machine, from `sallyport user create NAME --machine`',
+    describe:
+      'kubeconfig of this machine, from `user create NAME --machine` or `join --as machine NAME`',
     group: 'Cluster',
     placeholder: 'FILE',
     defaultText: '$KUBECONFIG, then ~/.kube/config',

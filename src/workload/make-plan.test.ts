@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { KubeClient } from '../client/index.ts'
-import { makePlan } from './make-plan.ts'
+import { makePlan, requireMachine } from './make-plan.ts'
 import type { WorkloadOptions } from './workload-host.ts'
 
 const options: WorkloadOptions = {
@@ -29,4 +29,25 @@ test('labels of ours do not take away those that the Service selects', async () 
   const host = { client, server: new URL('https://10.0.0.2'), drain: new AbortController().signal }
   const plan = await makePlan('laptop', options, host)
   expect(plan.labels).toEqual({ app: 'web', tier: 'front' })
+})
+
+test('whoever is no machine is told both ways to become one', async () => {
+  const review = {
+    apiVersion: 'authentication.k8s.io/v1',
+    kind: 'SelfSubjectReview',
+    metadata: { name: '' },
+    status: { userInfo: { username: 'jane', groups: [] } },
+  }
+  const client = { review: async () => Promise.resolve(review) } satisfies Pick<
+    KubeClient,
+    'review'
+  >
+  const asked = requireMachine(client, new AbortController().signal)
+  await expect(asked).rejects.toMatchObject({
+    code: 'NOT_A_MACHINE',
+    message: expect.stringContaining('jane'),
+    hint: expect.stringMatching(
+      /`sallyport user create NAME --machine .*`sallyport join .*--as machine NAME`/,
+    ),
+  })
 })

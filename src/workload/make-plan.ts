@@ -62,7 +62,7 @@ export async function requireMachine(
     'NOT_A_MACHINE',
     `this kubeconfig makes you ${username || 'nobody'}, and workloads are run by machines`,
     {
-      hint: 'make an identity for this machine with `sallyport user create NAME --machine --namespace NS` and use its kubeconfig',
+      hint: 'make an identity for this machine and use its kubeconfig: on the server `sallyport user create NAME --machine --namespace NS`, or from here `sallyport join ADDRESS --token-file FILE --as machine NAME`',
     },
   )
 }

@@ -7,6 +7,7 @@ import { ProjectedDirectory } from './directory/projected-directory.ts'
 import { ServiceAccountFiles } from './directory/service-account-files.ts'
 import { TokenSet } from './directory/token-set.ts'
 import { makePlan, requireMachine } from './make-plan.ts'
+import { claimAddress } from './pod/claim-address.ts'
 import { serviceAccountPath } from './pod/pod-object.ts'
 import { RegisteredPod } from './pod/registered-pod.ts'
 import type { WorkloadPlan } from './pod/workload-plan.ts'
@@ -101,6 +102,7 @@ async function runIn(
   try {
     const files = filesOf(plan, pod, place.directory, host)
     await pod.renew(drain)
+    await claimAddress(pod, plan.ip, host)
     await files.refresh(drain)
     host.onRegistered(plan)
     if (drain.aborted) throw interrupted()

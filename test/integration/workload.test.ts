@@ -242,6 +242,14 @@ describe.skipIf(reason !== '')('a process that `workload run` runs', () => {
     expect((await caller.get('/version')).status).toBe(401)
   }, 60_000)
 
+  test('does not start at an address that the cluster refuses [ISS-W1]', async () => {
+    const words = ['--name', 'nowhere', '--pod-ip', '169.254.7.7', '--output', 'json']
+    const { code, stdout, stderr } = await runner.run([...words, ...node('console.log("ran")')])
+    expect([code, JSON.parse(stdout)]).toMatchObject([1, { error: { code: 'POD_IP_REFUSED' } }])
+    expect(stderr).toMatch(/169\.254\.7\.7 .*\nhint: .*--pod-ip/)
+    expect(await podNames()).not.toContain('nowhere')
+  })
+
   test('without the fixed path finds its way by KUBECONFIG [ISS-W5]', async () => {
     const { code, stdout } = await runner.run(['--no-in-cluster', ...node(lookAround)])
     expect(code).toBe(7)

@@ -12,6 +12,8 @@ export interface ProcessEnd {
 /** What the status of a Pod tells of its process. */
 export interface ProcessState {
   readonly startedAt: number
+  /** It is about to start. */
+  readonly isPending?: true
   /** Accepts connections, as far as it is known to serve. */
   readonly isReady: boolean
   /** Since when it is, or is not. */
@@ -24,7 +26,7 @@ export function podStatus(
   { container, ip }: WorkloadPlan,
   state: ProcessState,
 ): Record<string, unknown> {
-  const { startedAt, isReady, since, end } = state
+  const { startedAt, isPending = false, isReady, since, end } = state
   const condition = (type: string, isTrue: boolean, at: number, reason?: string) => ({
     type,
     status: isTrue ? 'True' : 'False',
@@ -34,7 +36,7 @@ export function podStatus(
   })
   const why = end ? endReason(end) : isReady ? undefined : 'ContainersNotReady'
   return {
-    phase: end ? (end.exitCode === 0 ? 'Succeeded' : 'Failed') : 'Running',
+    phase: phaseOf(state),
     hostIP: ip,
     hostIPs: [{ ip }],
     podIP: ip,
@@ -52,15 +54,25 @@ export function podStatus(
         image: localImage,
         imageID: '',
         ready: isReady,
-        started: end === undefined,
+        started: end === undefined && !isPending,
         restartCount: 0,
         lastState: {},
-        state: end
-          ? { terminated: terminated(end, startedAt, since) }
-          : { running: { startedAt: kubeTime(startedAt) } },
+        state: containerState(state),
       },
     ],
   }
+}
+
+function phaseOf({ isPending, end }: ProcessState): string {
+  if (end) return end.exitCode === 0 ? 'Succeeded' : 'Failed'
+  return isPending ? 'Pending' : 'Running'
+}
+
+function containerState({ startedAt, isPending, since, end }: ProcessState): object {
+  if (end) return { terminated: terminated(end, startedAt, since) }
+  return isPending
+    ? { waiting: { reason: 'ContainerCreating' } }
+    : { running: { startedAt: kubeTime(startedAt) } }
 }
 
 const endReason = ({ exitCode }: ProcessEnd): string =>
