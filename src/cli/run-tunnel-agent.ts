@@ -3,23 +3,14 @@ import { runUntilDrained, systemClock } from '../core/index.ts'
 import { createTunnelAgent, type TunnelAgent } from '../tunnel/agent/index.ts'
 import type { TunnelAgentOptions } from '../tunnel/options/index.ts'
 import type { Io } from './io.ts'
-import { createLogger } from './stderr-logger.ts'
-
-/** From this number on upstream's programs tell what only their makers want to know. */
-const debugVerbosity = 5
+import { createTunnelLogger } from './tunnel-logger.ts'
 
 /** Runs a tunnel agent until the process is asked to end. */
 export async function runTunnelAgent(
   options: TunnelAgentOptions & { readonly output: 'text' | 'json' },
   io: Io,
 ): Promise<void> {
-  const text = options.logFormat === 'text' || (options.logFormat === 'auto' && io.interactive)
-  const log = createLogger({
-    level: options.v >= debugVerbosity ? 'debug' : options.logLevel,
-    format: text ? 'text' : 'json',
-    clock: systemClock,
-    write: (line) => io.stderr(line),
-  })
+  const log = createTunnelLogger(options, io)
   const { isRoot, env } = io
   const agent = createTunnelAgent({ options, clock: systemClock, log, isRoot, env })
   await runUntilDrained([agent], {

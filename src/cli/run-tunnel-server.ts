@@ -1,11 +1,14 @@
 import { existsSync } from 'node:fs'
+import { Revocations } from '../authn/index.ts'
+import { createKubeClient, RemoteClusterView, transportFromKubeconfig } from '../client/index.ts'
 import {
-  createKubeClient,
-  RemoteClusterView,
-  type Transport,
-  transportFromKubeconfig,
-} from '../client/index.ts'
-import { runUntilDrained, systemClock, WrongUsage } from '../core/index.ts'
+  type ClusterView,
+  type Component,
+  type Logger,
+  runUntilDrained,
+  systemClock,
+  WrongUsage,
+} from '../core/index.ts'
 import { inClusterContext, loadKubeconfig, resolveContext } from '../kubeconfig/index.ts'
 import {
   configOfOptions,
@@ -15,11 +18,10 @@ import {
   type TunnelServerOptions,
 } from '../tunnel/server/index.ts'
 import type { Io } from './io.ts'
-import { createLogger } from './stderr-logger.ts'
+import { createTunnelLogger } from './tunnel-logger.ts'
 
 /** Time beyond the drain for what has to be closed in any case. */
 const closingMs = 10_000
-const debugVerbosity = 5
 
 /** Runs a tunnel server until the process is asked to end. */
 export async function runTunnelServer(
@@ -28,20 +30,13 @@ export async function runTunnelServer(
 ): Promise<void> {
   const problems = problemsOfTunnelServerOptions(options, existsSync)
   if (problems.length > 0) throw new WrongUsage(problems.join('\n'))
-  const text = options.logFormat === 'text' || (options.logFormat === 'auto' && io.interactive)
-  const log = createLogger({
-    level: options.v >= debugVerbosity ? 'debug' : options.logLevel,
-    format: text ? 'text' : 'json',
-    clock: systemClock,
-    write: (line) => io.stderr(line),
-  })
+  const log = createTunnelLogger(options, io)
   const config = configOfOptions(options)
-  const transport =
-    config.agents?.tokens || config.leases ? await openTransport(options, io) : undefined
+  const asksCluster = config.agents?.tokens || config.leases || options.followRevocations
+  const cluster = asksCluster ? await openCluster(options, io, log) : undefined
   try {
-    const view = transport && new RemoteClusterView(createKubeClient({ transport }))
-    const server = createTunnelServer({ config, clock: systemClock, log, ...(view && { view }) })
-    await runUntilDrained([server], {
+    const server = createTunnelServer({ config, ...cluster?.parts, clock: systemClock, log })
+    await runUntilDrained([...(cluster?.components ?? []), server], {
       drain: io.drain,
       kill: io.kill,
       graceMs: config.drainMs + closingMs,
@@ -54,16 +49,48 @@ export async function runTunnelServer(
         ),
     })
   } finally {
-    transport?.destroy()
+    cluster?.close()
   }
 }
 
-/** The cluster of the kubeconfig, or the one that this process runs in as a Pod. */
-async function openTransport({ kubeconfig }: TunnelServerOptions, io: Io): Promise<Transport> {
-  if (kubeconfig === '') return transportFromKubeconfig(await inClusterContext({ env: io.env }))
-  const sources = { explicitPath: kubeconfig, home: io.homeDirectory }
-  return transportFromKubeconfig(resolveContext((await loadKubeconfig(sources)).config))
+/** What a server asks a cluster for. */
+interface AskedCluster {
+  readonly parts: { readonly view: ClusterView; readonly revocations?: Revocations }
+  readonly components: readonly Component[]
+  close(): void
 }
+
+/** The cluster of the kubeconfig, or the one that this process runs in as a Pod. */
+async function openCluster(
+  { kubeconfig, followRevocations }: TunnelServerOptions,
+  io: Io,
+  log: Logger,
+): Promise<AskedCluster> {
+  const sources = { explicitPath: kubeconfig, home: io.homeDirectory }
+  const context =
+    kubeconfig === ''
+      ? await inClusterContext({ env: io.env })
+      : resolveContext((await loadKubeconfig(sources)).config)
+  const transport = await transportFromKubeconfig(context)
+  const view = new RemoteClusterView(createKubeClient({ transport }))
+  const close = (): void => transport.destroy()
+  if (!followRevocations) return { parts: { view }, components: [], close }
+  const revocations = new Revocations({ view, sight: listSight, clock: systemClock, log })
+  return { parts: { view, revocations }, components: [inBackground(revocations)], close }
+}
+
+/** Out of sight for longer than this, the list says nothing about anybody any more. */
+const listSight = { lostAfterMs: 60_000, lookEveryMs: 5_000 }
+
+/** Ports open at once, whether the cluster can be reached or not; until it is, nobody is let in. */
+const inBackground = (revocations: Revocations): Component => ({
+  name: revocations.name,
+  failed: revocations.failed,
+  start: async () => {
+    revocations.start().catch(() => {}) // ended before the list was read
+  },
+  stop: (deadline) => revocations.stop(deadline),
+})
 
 function startLines(options: TunnelServerOptions, places: ListeningPlaces): string {
   const proof = options.clusterCaCert === '' ? 'service-account tokens' : 'client certificates'

@@ -122,7 +122,7 @@ export class ApiServer implements Component {
     await preparePolicy(cluster, { log, signal }, this.#closers)
     const revocations = await watchRevocations(cluster.view, { clock, log }, this.#closers)
     const registry = new MetricsRegistry()
-    const features = await this.#openFeatures(cluster, state, registry, known)
+    const features = await this.#openFeatures(cluster, state, registry, { known, revocations })
     const old = new OldCertificates({ pki, view: cluster.view, clock, log, signal })
     old.start()
     const identity = await openIdentity({
@@ -195,7 +195,7 @@ export class ApiServer implements Component {
     cluster: LocalCluster,
     { directory, pki }: ServerState,
     metrics: MetricsRegistry,
-    known: LateParts,
+    { known, revocations }: { readonly known: LateParts; readonly revocations: Revocations },
   ): Promise<OpenFeatures> {
     const { options, version, clock, log } = this.#parts
     const features = await openFeatures(this.#parts.features ?? allFeatures, {
@@ -205,6 +205,7 @@ export class ApiServer implements Component {
       pki,
       view: cluster.view,
       authorizer: cluster.authorizer,
+      revocations,
       metrics,
       clock,
       log,

@@ -6,7 +6,7 @@ import type {
   IssueToken,
   ResourceHandler,
 } from '../api/index.ts'
-import type { StructuredToken, TokenAuthenticator } from '../authn/index.ts'
+import type { Revocations, StructuredToken, TokenAuthenticator } from '../authn/index.ts'
 import type { Admission, Authorizer, Clock, ClusterView, Dialer, Logger } from '../core/index.ts'
 import type { MetricsRegistry } from '../core/metrics/index.ts'
 import type { Pki, ServingMaterial } from '../pki/index.ts'
@@ -25,6 +25,8 @@ export interface FeatureContext {
   readonly pki: Pki
   readonly view: ClusterView
   readonly authorizer: Authorizer
+  /** Who is revoked, for ports that a feature opens itself; the API's own are looked after. */
+  readonly revocations: Pick<Revocations, 'isRevoked' | 'onRevoked'>
   readonly metrics: MetricsRegistry
   readonly clock: Clock
   readonly log: Logger

@@ -3,6 +3,9 @@ import { copyFile, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs
 import { hostname, networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { addRevocation } from '../../src/authn/index.ts'
+import { tunnelServerCommand } from '../../src/cli/commands/tunnel-server.ts'
+import { runCommand } from '../../src/cli/run-command.ts'
 import { ApiError, type Dialer, silentLogger, systemClock } from '../../src/core/index.ts'
 import { parsePem } from '../../src/pki/index.ts'
 import { allFeatures } from '../../src/server/composition/all-features.ts'
@@ -168,6 +171,17 @@ describe('the port for agents', () => {
     await node.connected(soon())
   })
 
+  test('[TUN-F16] cuts an agent whose user is revoked, and lets it in no more', async () => {
+    const { server } = await start(tunnelFlags)
+    const agent = await startAgent(server)
+    await agent.connected(soon())
+    const node = { type: 'user', value: 'system:node:edge' } as const
+    await addRevocation(server.serving.view, node, soon())
+    expect(await server.logged('a connection is cut')).toContain('or its user is revoked')
+    expect(await server.logged('agent refused')).toContain('or its user is revoked')
+    expect(agent.servers).toEqual([])
+  })
+
   test('is shown in the metrics of the server', async () => {
     const { server } = await start([...tunnelFlags, '--tunnel-local-agent'])
     await server.logged('agent connected')
@@ -215,6 +229,60 @@ describe('the port for agents', () => {
     expect(text).not.toContain('konnectivity')
   })
 })
+
+test('[TUN-F16] a tunnel server alone follows the list of revoked certificates where it is asked to', async () => {
+  const { server } = await start([])
+  const pki = (name: string) => join(server.dataDirectory, 'pki', name)
+  const alone = await runTunnelServer([
+    '--follow-revocations',
+    `--kubeconfig=${server.serving.adminKubeconfig}`,
+    `--cluster-cert=${pki('apiserver.crt')}`,
+    `--cluster-key=${pki('apiserver.key')}`,
+    `--cluster-ca-cert=${pki('ca.crt')}`,
+    `--uds-name=${join(scratch, 'front.sock')}`,
+    '--server-port=0',
+    '--agent-port=0',
+    '--health-port=0',
+    '--admin-port=0',
+  ])
+  const agent = await startAgent(server, { options: { proxyServerPort: alone.port } })
+  await agent.connected(soon())
+  const node = { type: 'user', value: 'system:node:edge' } as const
+  await addRevocation(server.serving.view, node, soon())
+  const patient = { timeout: 10_000 }
+  await expect.poll(alone.log, patient).toMatch(/a connection is cut.*or its user is revoked/)
+  await expect.poll(alone.log, patient).toMatch(/agent refused.*or its user is revoked/)
+})
+
+/** `sallyport tunnel server` in this process. */
+async function runTunnelServer(flags: readonly string[]) {
+  const drain = new AbortController()
+  let stderr = ''
+  let told: (line: string) => void = () => {}
+  const said = new Promise<string>((resolve) => {
+    told = resolve
+  })
+  const argv = ['tunnel', 'server', ...flags, '--output=json']
+  const ended = runCommand([tunnelServerCommand], argv, {
+    env: {},
+    interactive: false,
+    columns: 100,
+    isRoot: false,
+    homeDirectory: scratch,
+    stdout: (text) => told(text),
+    stderr: (text) => {
+      stderr += text
+    },
+    drain: drain.signal,
+    kill: new AbortController().signal,
+  })
+  undo.push(async () => {
+    drain.abort()
+    await ended
+  })
+  const { agents } = JSON.parse(await Promise.race([said, ended.then(() => stderr)]))
+  return { port: Number(String(agents).split(':').at(-1)), log: () => stderr }
+}
 
 describe('from the nodes', () => {
   const nodeOptions = (address: string): Partial<TunnelAgentOptions> => ({

@@ -68,11 +68,11 @@ class ServedTunnel {
   }
 
   async start(): Promise<void> {
-    const { options, pki, clock, log, metrics, location, signal } = this.#context
+    const { options, pki, revocations, clock, log, metrics, location, signal } = this.#context
     if (options.tlsCertFile !== undefined) await this.#keepServingCertificate()
     const config = configOf(options, pki.directory, location().port)
     const tunnelLog = log.child({ part: 'tunnel' })
-    this.#server = createTunnelServer({ config, metrics, clock, log: tunnelLog })
+    this.#server = createTunnelServer({ config, revocations, metrics, clock, log: tunnelLog })
     await this.#server.start()
     if (!options.tunnelLocalAgent) return
     const server = {

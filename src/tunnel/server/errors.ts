@@ -13,3 +13,8 @@ export class NoAgentAvailable extends SallyportError {
 export class AgentRefused extends SallyportError {
   readonly code = 'TUNNEL_AGENT_REFUSED'
 }
+
+/** A client whose certificate is not, or no longer, to be believed; the message is for the log. */
+export class ClientDistrusted extends SallyportError {
+  readonly code = 'TUNNEL_CLIENT_DISTRUSTED'
+}

@@ -1,5 +1,6 @@
 export type { AgentDescription } from './agent-session.ts'
 export { NoAgentAvailable } from './errors.ts'
+export type { RevocationList } from './listening/client-trust.ts'
 export {
   problemsOfTunnelServerOptions,
   type TunnelServerOptions,

@@ -8,6 +8,7 @@ import { labAuthority, labClient, labMaterial } from '../../http/tls-lab.suite.t
 import type { CertificateAuthority } from '../../pki/index.ts'
 import { type ConnectLinkOptions, connectLink, type LinkTls } from '../grpc/index.ts'
 import { allCapabilities, type Capability, join, type Link, socketLeg } from '../link/index.ts'
+import type { RevocationList } from './listening/client-trust.ts'
 import { portOf } from './listening/listen.ts'
 import type { TunnelServerConfig } from './server-config.ts'
 import { createTunnelServer, type TunnelServer } from './tunnel-server.ts'
@@ -20,6 +21,7 @@ export interface LabOptions {
   readonly config?: Partial<TunnelServerConfig>
   /** Agents show tokens, which this cluster reviews. */
   readonly view?: ClusterView
+  readonly revocations?: RevocationList
   readonly log?: Logger
 }
 
@@ -61,10 +63,11 @@ export class TunnelLab {
   async start(options: LabOptions = {}): Promise<void> {
     await this.writeServing()
     await writeFile(this.path('ca.crt'), this.ca.bundlePem)
-    const { view, log = silentLogger } = options
+    const { view, revocations, log = silentLogger } = options
     this.server = createTunnelServer({
       config: this.#configOf(options),
       ...(view && { view }),
+      ...(revocations && { revocations }),
       clock: systemClock,
       log,
     })

@@ -12,6 +12,7 @@ import type { HttpEndpoint } from '../agent/http-endpoint.ts'
 import type { Link } from '../link/index.ts'
 import type { AgentDescription } from './agent-session.ts'
 import { AgentPort } from './listening/agent-port.ts'
+import type { RevocationList } from './listening/client-trust.ts'
 import { FrontEndPort } from './listening/front-end-port.ts'
 import { NodeTraffic } from './reverse/node-traffic.ts'
 import type { TunnelServerConfig } from './server-config.ts'
@@ -25,6 +26,8 @@ export interface TunnelServerParts {
   readonly config: TunnelServerConfig
   /** The cluster that reviews tokens and keeps leases; needed for these only. */
   readonly view?: ClusterView
+  /** Whose certificates are not believed on any port, though their CA is; nobody's without it. */
+  readonly revocations?: RevocationList
   /** Where metrics go that somebody else shows; its own page without it. */
   readonly metrics?: MetricsRegistry
   readonly clock: Clock
@@ -86,7 +89,7 @@ class ComposedTunnelServer implements TunnelServer {
   #isStopping = false
 
   constructor(parts: TunnelServerParts) {
-    const { config, clock, log, view } = parts
+    const { config, clock, log, view, revocations } = parts
     const registry = parts.metrics ?? new MetricsRegistry()
     const metrics = new ServerMetrics(registry)
     this.#parts = parts
@@ -112,6 +115,7 @@ class ComposedTunnelServer implements TunnelServer {
         hub,
         packets,
         view,
+        revocations,
         clock,
         log,
       })
@@ -121,6 +125,7 @@ class ComposedTunnelServer implements TunnelServer {
         config: { ...config, frontEnd },
         hub,
         metrics,
+        revocations,
         clock,
         log,
       })

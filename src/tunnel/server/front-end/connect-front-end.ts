@@ -1,4 +1,4 @@
-import { createServer, type Server } from 'node:net'
+import { createServer, type Server, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import {
   createServer as createSecureServer,
@@ -6,6 +6,7 @@ import {
   type TlsOptions,
 } from 'node:tls'
 import type { Clock, Logger } from '../../../core/index.ts'
+import { ClientDistrusted } from '../errors.ts'
 import { parseHostPort, showHostPort } from '../host-port.ts'
 import type { ServerMetrics } from '../server-metrics.ts'
 import type { TunnelHub } from '../tunnel-hub.ts'
@@ -17,6 +18,8 @@ import { quietStart } from './quiet-start.ts'
 export interface ConnectFrontEndParts {
   readonly hub: TunnelHub
   readonly metrics: ServerMetrics
+  /** Throws ClientDistrusted for a connection that must not be served. */
+  readonly admit?: (socket: Socket) => void
   readonly clock: Clock
   readonly log: Logger
   /** How long a client may take for its request line and headers; 60 s as upstream. */
@@ -39,6 +42,7 @@ const socketOptions = {
 
 const statusTexts: Readonly<Record<number, string>> = {
   400: 'Bad Request',
+  403: 'Forbidden',
   405: 'Method Not Allowed',
   431: 'Request Header Fields Too Large',
   500: 'Internal Server Error',
@@ -79,7 +83,7 @@ export class ConnectFrontEnd {
     for (const socket of this.#sockets) socket.destroy()
   }
 
-  #accepted(socket: Duplex): void {
+  #accepted(socket: Socket): void {
     const { headerTimeoutMs = defaultHeaderTimeoutMs, log } = this.#parts
     this.#sockets.add(socket)
     // Whatever happens to it, nobody may be surprised by an error without a listener.
@@ -89,15 +93,30 @@ export class ConnectFrontEnd {
       clearTimeout(tooSlow)
       this.#sockets.delete(socket)
     })
+    const refusal = this.#refusalOf(socket)
     readHead(socket, (head) => {
       clearTimeout(tooSlow)
-      if (head.kind === 'fault') answer(socket, head.status, head.text)
+      if (refusal !== undefined) answer(socket, 403, refusal)
+      else if (head.kind === 'fault') answer(socket, head.status, head.text)
       else
         this.#connect(head.target, socket).catch((err: unknown) => {
           log.error({ err }, 'serving CONNECT failed')
           socket.destroy()
         })
     })
+  }
+
+  /** Why a client is not served, in the words for it. */
+  #refusalOf(socket: Socket): string | undefined {
+    const { admit, log } = this.#parts
+    try {
+      admit?.(socket)
+      return undefined
+    } catch (error) {
+      if (!(error instanceof ClientDistrusted)) throw error
+      log.warn({ from: socket.remoteAddress, why: error.message }, 'client refused')
+      return 'the client could not be authenticated'
+    }
   }
 
   async #connect(requestTarget: string, socket: Duplex): Promise<void> {

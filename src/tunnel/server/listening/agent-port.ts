@@ -1,19 +1,14 @@
-import type { X509Certificate } from 'node:crypto'
-import type { Server } from 'node:net'
+import type { Server, Socket } from 'node:net'
 import type { Clock, ClusterView, Logger } from '../../../core/index.ts'
-import {
-  CertificateRefused,
-  peerCertificates,
-  verifyClientCertificate,
-} from '../../../pki/index.ts'
 import { createGrpcService, type GrpcService, type LinkRequest } from '../../grpc/index.ts'
 import { allCapabilities, type PacketTally } from '../../link/index.ts'
 import { AgentMetadataInvalid } from '../agent-identifiers.ts'
 import { describeAgent } from '../agent-session.ts'
-import { AgentRefused } from '../errors.ts'
+import { AgentRefused, ClientDistrusted } from '../errors.ts'
 import type { AgentPortConfig, TunnelServerConfig } from '../server-config.ts'
 import { type AgentCheck, createTokenCheck } from '../token-check.ts'
 import type { TunnelHub } from '../tunnel-hub.ts'
+import { type ClientTrust, type RevocationList, trustIn } from './client-trust.ts'
 import { keepaliveOf } from './keepalive.ts'
 import { listen, portOf, stopListening } from './listen.ts'
 import { openTlsFiles, type TlsFiles } from './tls-files.ts'
@@ -25,6 +20,8 @@ export interface AgentPortParts {
   readonly packets: PacketTally
   /** For token reviews. */
   readonly view: ClusterView | undefined
+  /** Whom not to let in; nobody is revoked without it. */
+  readonly revocations: RevocationList | undefined
   readonly clock: Clock
   readonly log: Logger
 }
@@ -35,6 +32,7 @@ export class AgentPort {
   readonly #service: GrpcService
   readonly #check: AgentCheck | undefined
   #tls: TlsFiles | undefined
+  #trust: ClientTrust | undefined
   #server: Server | undefined
 
   constructor(parts: AgentPortParts) {
@@ -74,6 +72,7 @@ export class AgentPort {
       clock,
       log,
     })
+    this.#trust = this.#trustOf(this.#tls)
     const server = this.#service.secureServer(this.#tls.options)
     this.#tls.follow(server)
     this.#server = server
@@ -96,7 +95,7 @@ export class AgentPort {
     const { config, log } = this.#parts
     const from = socket.remoteAddress
     try {
-      this.#checkCertificate(peerCertificates(socket))
+      this.#checkCertificate(socket)
       await this.#check?.(metadata, signal)
       describeAgent(metadata)
       const { serverId, serverCount } = config
@@ -108,24 +107,26 @@ export class AgentPort {
     }
   }
 
-  /** The handshake has verified that it is under the CA; what it says is checked here. */
-  #checkCertificate(shown: readonly X509Certificate[]): void {
-    const { config, clock } = this.#parts
-    const { organization, tls } = config.agents
-    if (tls.clientCaFile === undefined) return
-    if (shown.length === 0) throw refused('there is no client certificate')
-    if (organization === undefined) return
+  #checkCertificate(socket: Socket): void {
+    const { organization } = this.#parts.config.agents
     try {
-      const { commonName, organizations } = verifyClientCertificate(
-        shown,
-        this.#tls?.clientCas ?? [],
-        clock.now(),
-      )
-      if (organizations.includes(organization)) return
-      throw refused(`the certificate of ${commonName} does not name ${organization}`)
+      const holder = this.#trust?.admit(socket)
+      if (organization === undefined || holder?.organizations.includes(organization)) return
+      throw refused(`the certificate of ${holder?.commonName} does not name ${organization}`)
     } catch (error) {
-      throw error instanceof CertificateRefused ? refused(error.message) : error
+      throw error instanceof ClientDistrusted ? refused(error.message) : error
     }
+  }
+
+  #trustOf(tls: TlsFiles): ClientTrust | undefined {
+    const { config, revocations, clock, log } = this.#parts
+    if (config.agents.tls.clientCaFile === undefined) return undefined
+    return trustIn(tls, {
+      revocations,
+      needsHolder: config.agents.organization !== undefined,
+      clock,
+      log,
+    })
   }
 }
 

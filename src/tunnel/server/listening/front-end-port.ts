@@ -1,12 +1,14 @@
-import type { Server } from 'node:net'
+import type { Server, Socket } from 'node:net'
 import type { TlsOptions } from 'node:tls'
 import type { Clock, Logger } from '../../../core/index.ts'
 import { createGrpcService } from '../../grpc/index.ts'
+import { ClientDistrusted } from '../errors.ts'
 import { ConnectFrontEnd } from '../front-end/connect-front-end.ts'
 import { serveFrontEndLink } from '../front-end/grpc-front-end.ts'
 import type { FrontEndConfig, TunnelServerConfig } from '../server-config.ts'
 import type { ServerMetrics } from '../server-metrics.ts'
 import type { TunnelHub } from '../tunnel-hub.ts'
+import { type ClientTrust, type RevocationList, trustIn } from './client-trust.ts'
 import { keepaliveOf } from './keepalive.ts'
 import { listen, portOf, stopListening } from './listen.ts'
 import { openTlsFiles, type TlsFiles } from './tls-files.ts'
@@ -16,9 +18,14 @@ export interface FrontEndPortParts {
   readonly config: TunnelServerConfig & { readonly frontEnd: FrontEndConfig }
   readonly hub: TunnelHub
   readonly metrics: ServerMetrics
+  /** Whom not to let in; nobody is revoked without it. */
+  readonly revocations: RevocationList | undefined
   readonly clock: Clock
   readonly log: Logger
 }
+
+/** Throws ClientDistrusted for a connection that must not be served. */
+type Admit = (socket: Socket) => void
 
 /** What both kinds of front ends can do. */
 interface Protocol {
@@ -33,12 +40,16 @@ export class FrontEndPort {
   readonly #parts: FrontEndPortParts
   readonly #protocol: Protocol
   #tls: TlsFiles | undefined
+  #trust: ClientTrust | undefined
   #server: Server | undefined
 
   constructor(parts: FrontEndPortParts) {
     this.#parts = parts
+    const admit: Admit = (socket) => void this.#trust?.admit(socket)
     this.#protocol =
-      parts.config.frontEnd.mode === 'grpc' ? grpcProtocol(parts) : connectProtocol(parts)
+      parts.config.frontEnd.mode === 'grpc'
+        ? grpcProtocol(parts, admit)
+        : connectProtocol(parts, admit)
   }
 
   /** gRPC streams, or HTTP CONNECT connections. */
@@ -79,7 +90,7 @@ export class FrontEndPort {
     readonly keyFile: string
     readonly clientCaFile: string
   }): Promise<Server> {
-    const { config, clock, log } = this.#parts
+    const { config, revocations, clock, log } = this.#parts
     const { tlsMinVersion: minVersion, ciphers } = config
     this.#tls = await openTlsFiles({
       ...files,
@@ -88,13 +99,15 @@ export class FrontEndPort {
       clock,
       log,
     })
+    this.#trust = trustIn(this.#tls, { revocations, needsHolder: false, clock, log })
     const server = this.#protocol.secureServer(this.#tls.options)
     this.#tls.follow(server)
     return server
   }
 }
 
-function grpcProtocol({ config, hub, metrics, log }: FrontEndPortParts): Protocol {
+function grpcProtocol(parts: FrontEndPortParts, admit: Admit): Protocol {
+  const { config, hub, metrics, log } = parts
   const service = createGrpcService({
     path: '/ProxyService/Proxy',
     capabilities: [],
@@ -102,8 +115,17 @@ function grpcProtocol({ config, hub, metrics, log }: FrontEndPortParts): Protoco
     ...keepaliveOf(config.frontEnd.keepaliveMs),
     ...(config.limits && { limits: config.limits }),
     packets: metrics.tally('client'),
-    // Who may connect is decided by the socket's mode or by the handshake.
-    authenticate: async () => ({ metadata: {} }),
+    // Who may connect at all is decided by the socket's mode or by the handshake.
+    authenticate: async ({ socket }) => {
+      try {
+        admit(socket)
+        return { metadata: {} }
+      } catch (error) {
+        if (!(error instanceof ClientDistrusted)) throw error
+        log.warn({ from: socket.remoteAddress, why: error.message }, 'client refused')
+        return { grpcStatus: 2, message: 'the client could not be authenticated' }
+      }
+    },
     onLink: (link) => serveFrontEndLink(link, { hub, metrics, log }),
   })
   return {
@@ -116,8 +138,9 @@ function grpcProtocol({ config, hub, metrics, log }: FrontEndPortParts): Protoco
   }
 }
 
-function connectProtocol({ hub, metrics, clock, log }: FrontEndPortParts): Protocol {
-  const frontEnd = new ConnectFrontEnd({ hub, metrics, clock, log })
+function connectProtocol(parts: FrontEndPortParts, admit: Admit): Protocol {
+  const { hub, metrics, clock, log } = parts
+  const frontEnd = new ConnectFrontEnd({ hub, metrics, admit, clock, log })
   return {
     secureServer: (tls) => frontEnd.secureServer(tls),
     cleartextServer: () => frontEnd.cleartextServer(),

@@ -22,6 +22,12 @@ export interface TlsFilesParts {
   readonly log: Logger
 }
 
+/** The CAs of clients. */
+interface ClientCas {
+  readonly pem: string
+  readonly certificates: readonly X509Certificate[]
+}
+
 /** A server whose certificates can be replaced while it runs. */
 interface Replaceable {
   setSecureContext(options: TlsOptions): void
@@ -33,23 +39,24 @@ export class TlsFiles {
   readonly #serving: ServingCertificate
   readonly #closed = new AbortController()
   readonly #servers: Replaceable[] = []
-  #clientCaPem: string | undefined
+  readonly #caListeners: (() => void)[] = []
+  #clientCas: ClientCas | undefined
 
-  constructor(parts: TlsFilesParts, serving: ServingCertificate, clientCaPem: string | undefined) {
+  constructor(parts: TlsFilesParts, serving: ServingCertificate, clientCas: ClientCas | undefined) {
     this.#parts = parts
     this.#serving = serving
-    this.#clientCaPem = clientCaPem
+    this.#clientCas = clientCas
   }
 
   /** The settings as of now. */
   get options(): TlsOptions {
     const { minVersion, ciphers } = this.#parts
     const { certPem, keyPem } = this.#serving.current
-    const wantsClients = this.#clientCaPem !== undefined
+    const wantsClients = this.#clientCas !== undefined
     return {
       cert: certPem,
       key: keyPem.reveal(),
-      ...(this.#clientCaPem !== undefined && { ca: this.#clientCaPem }),
+      ...(this.#clientCas && { ca: this.#clientCas.pem }),
       requestCert: wantsClients,
       rejectUnauthorized: wantsClients,
       minVersion,
@@ -62,7 +69,12 @@ export class TlsFiles {
 
   /** The CAs of clients as of now; none if clients need no certificate. */
   get clientCas(): readonly X509Certificate[] {
-    return this.#clientCaPem === undefined ? [] : parseCertificates(this.#clientCaPem)
+    return this.#clientCas?.certificates ?? []
+  }
+
+  /** Calls back when the CAs of clients have changed and count for new connections. */
+  onNewClientCas(listener: () => void): void {
+    this.#caListeners.push(listener)
   }
 
   /** Keeps a server up to date. */
@@ -87,11 +99,12 @@ export class TlsFiles {
   async #reloadCa(file: string): Promise<void> {
     const { log } = this.#parts
     try {
-      const pem = await readCa(file)
-      if (pem === this.#clientCaPem) return
-      this.#clientCaPem = pem
+      const cas = await readCas(file)
+      if (cas.pem === this.#clientCas?.pem) return
+      this.#clientCas = cas
       log.info({ file }, 'CA of clients replaced')
       this.#replace()
+      for (const listener of this.#caListeners) listener()
     } catch (err) {
       log.warn({ err, file }, 'the new CA of clients is unfit, the old one stays')
     }
@@ -105,14 +118,14 @@ export class TlsFiles {
 /** Reads the files, which must be fit, and follows them from then on. */
 export async function openTlsFiles(parts: TlsFilesParts): Promise<TlsFiles> {
   const { clientCaFile, certFile, keyFile, clock, log } = parts
-  const clientCaPem = clientCaFile === undefined ? undefined : await readCa(clientCaFile)
+  const clientCas = clientCaFile === undefined ? undefined : await readCas(clientCaFile)
   const serving = await openServingCertificate({ certFile, keyFile, clock, log })
-  const files = new TlsFiles(parts, serving, clientCaPem)
+  const files = new TlsFiles(parts, serving, clientCas)
   await files.watch()
   return files
 }
 
-async function readCa(file: string): Promise<string> {
+async function readCas(file: string): Promise<ClientCas> {
   const hint = 'name a PEM file with the certificates of the CA'
   let pem: string
   try {
@@ -122,8 +135,7 @@ async function readCa(file: string): Promise<string> {
     throw new CommandFailed('CA_UNFIT', `cannot read ${file}: ${code}`, { hint, cause })
   }
   try {
-    parseCertificates(pem)
-    return pem
+    return { pem, certificates: parseCertificates(pem) }
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : 'unknown error'
     throw new CommandFailed('CA_UNFIT', `${file} is no CA file: ${why}`, { hint, cause })

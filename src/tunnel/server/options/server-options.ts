@@ -84,6 +84,11 @@ export const tunnelServerOptions = defineOptions({
   'agent-namespace': text(agents, '', 'namespace of the service account of agents with tokens'),
   'agent-service-account': text(agents, '', 'name of the service account of agents with tokens'),
   'authentication-audience': text(agents, '', "audience that agents' tokens must have"),
+  'follow-revocations': flag(
+    agents,
+    false,
+    'refuse and cut whose user or certificate is on the list of revoked ones in the cluster',
+  ),
   'keepalive-time': time(
     agents,
     30_000,
@@ -164,7 +169,7 @@ export const tunnelServerOptions = defineOptions({
       'connects what agents dial to HOST:PORT if the TLS inside asks for NAME (*.DOMAIN for any name in it)',
   },
   kubeconfig: {
-    ...file(cluster, 'kubeconfig for token reviews and leases'),
+    ...file(cluster, 'kubeconfig for token reviews, leases and the list of revoked certificates'),
     defaultText: 'the service account of the Pod, where one is needed',
   },
   'kubeconfig-qps': {
