@@ -10,6 +10,13 @@ const coreKind = (kind: string, resource: string, namespaced = true): Kind => ({
 
 /** Kinds that not only the API knows: other rooms ask a cluster for them by name. */
 export const wellKnownKinds = {
+  certificateSigningRequest: {
+    group: 'certificates.k8s.io',
+    version: 'v1',
+    kind: 'CertificateSigningRequest',
+    resource: 'certificatesigningrequests',
+    namespaced: false,
+  },
   configMap: coreKind('ConfigMap', 'configmaps'),
   endpoints: coreKind('Endpoints', 'endpoints'),
   endpointSlice: {

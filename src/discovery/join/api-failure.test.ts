@@ -1,14 +1,13 @@
 import { expect, test } from 'vitest'
-import { forbidden, unauthorized } from '../../core/index.ts'
+import { forbidden, unauthorized, wellKnownKinds } from '../../core/index.ts'
 import { joinFailure } from './api-failure.ts'
-import { certificateRequestKind } from './request-state.ts'
 
 test.each([
   ['the token abcdef is used up: it was good for one node', 'a new token'],
   ['the token abcdef is for the node "worker-1" only', '--node-name'],
   ['User "system:bootstrap:abcdef" cannot create resource', 'must be in a group'],
 ])('a refusal with "%s" has the hint that helps', (said, hint) => {
-  const error = forbidden(certificateRequestKind, 'node-csr-1', said)
+  const error = forbidden(wellKnownKinds.certificateSigningRequest, 'node-csr-1', said)
   const failure = joinFailure(error, 'a certificate', new AbortController().signal)
   expect(failure).toMatchObject({
     reason: 'request-forbidden',

@@ -17,12 +17,14 @@ import { certificateRequest } from './certificate-request.ts'
 import { checkCertificate } from './check-certificate.ts'
 import { JoinFailed } from './join-failed.ts'
 import type { JoinedIdentity, JoinOrder, JoinParts, JoinProgress } from './join-order.ts'
-import { certificateRequestKind, type RequestState } from './request-state.ts'
+import type { RequestState } from './request-state.ts'
 import {
   type JoinIdentity,
   type WantedCertificate,
   wantedCertificate,
 } from './wanted-certificate.ts'
+
+const { certificateSigningRequest: requestKind } = wellKnownKinds
 
 const usualApprovalTimeoutMs = 60 * 60_000
 
@@ -52,7 +54,7 @@ export class Asking {
     const { client } = this.#parts
     try {
       await this.#refuseTakeover(signal)
-      await client.create(certificateRequestKind, this.#request(), {}, signal)
+      await client.create(requestKind, this.#request(), {}, signal)
       this.#tell({ step: 'requested', request: this.#name, resumed: false })
     } catch (error) {
       if (!hasReason(error, 'AlreadyExists'))
@@ -109,8 +111,8 @@ export class Asking {
     const { subject, signerName } = this.#wanted
     const { lifetimeMs } = this.#order
     return {
-      apiVersion: apiVersionOf(certificateRequestKind),
-      kind: certificateRequestKind.kind,
+      apiVersion: apiVersionOf(requestKind),
+      kind: requestKind.kind,
       metadata: { name: this.#name },
       spec: {
         request: Buffer.from(certificateRequest(this.#parts.key, subject)).toString('base64'),

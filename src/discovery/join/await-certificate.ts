@@ -1,8 +1,10 @@
 import type { KubeClient } from '../../client/index.ts'
-import { hasReason, type KubeObject } from '../../core/index.ts'
+import { hasReason, type KubeObject, wellKnownKinds } from '../../core/index.ts'
 import { isConnectionFailure, joinFailure } from './api-failure.ts'
 import { JoinFailed } from './join-failed.ts'
-import { certificateRequestKind, type RequestState, stateOfRequest } from './request-state.ts'
+import { type RequestState, stateOfRequest } from './request-state.ts'
+
+const { certificateSigningRequest: requestKind } = wellKnownKinds
 
 /** What waiting takes. */
 export interface Waiting {
@@ -35,7 +37,7 @@ async function look(
   { client, name, onState }: Waiting,
   signal: AbortSignal,
 ): Promise<{ readonly state: RequestState; readonly from: string }> {
-  const found = await client.get(certificateRequestKind, { name }, signal)
+  const found = await client.get(requestKind, { name }, signal)
   if (!found) throw gone(name)
   const state = stateOfRequest(found)
   onState(state)
@@ -51,7 +53,7 @@ async function watch(
   const { client, name, onState } = waiting
   const query = { fieldSelector: `metadata.name=${name}`, from }
   try {
-    for await (const { type, object } of client.watch(certificateRequestKind, query, signal)) {
+    for await (const { type, object } of client.watch(requestKind, query, signal)) {
       if (type === 'DELETED') throw gone(name)
       if (type === 'BOOKMARK' || !isRequest(object, name)) continue
       const state = stateOfRequest(object)

@@ -1,12 +1,12 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto'
 import type { Secret } from '../../core/index.ts'
+import { wellKnownKinds } from '../../core/index.ts'
 import { generateEcKey, privateKeyPem } from '../../pki/trust/index.ts'
 import { completeParts } from '../client/discovery-order.ts'
 import { untilItWorks } from '../client/retry.ts'
 import { tracedTransport } from '../client/traced-transport.ts'
 import { Asking } from './asking.ts'
 import type { JoinedIdentity, JoinOrder, JoinParts } from './join-order.ts'
-import { certificateRequestKind } from './request-state.ts'
 
 const usualTimeoutMs = 5 * 60_000
 
@@ -27,7 +27,7 @@ export async function joinCluster(
     user: order.credential,
   })
   const transport = tracedTransport(connected, log)
-  const client = createKubeClient({ transport, kinds: [certificateRequestKind] })
+  const client = createKubeClient({ transport, kinds: [wellKnownKinds.certificateSigningRequest] })
   try {
     const key = keptKey(order.keyPem) ?? (await generateEcKey())
     await parts.keepKey?.(privateKeyPem(key))

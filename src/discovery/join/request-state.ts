@@ -1,14 +1,5 @@
-import { isRecord, type Kind, type KubeObject } from '../../core/index.ts'
+import { isRecord, type KubeObject } from '../../core/index.ts'
 import { JoinFailed } from './join-failed.ts'
-
-/** The kind of a request for a certificate. */
-export const certificateRequestKind: Kind = {
-  group: 'certificates.k8s.io',
-  version: 'v1',
-  kind: 'CertificateSigningRequest',
-  resource: 'certificatesigningrequests',
-  namespaced: false,
-}
 
 /** Where a request stands: the certificate once it is there, else whether somebody has approved it. */
 export type RequestState = { readonly certificatePem: string } | { readonly approved: boolean }

@@ -22,7 +22,8 @@ import {
   submit,
   untilAnswered,
 } from './request-lab.suite.ts'
-import { signingRequestKind } from './signing-request.ts'
+
+const { certificateSigningRequest: requestKind } = wellKnownKinds
 
 const hourMs = 3_600_000
 const id = 'abcdef'
@@ -116,12 +117,10 @@ describe('a node that joins with a token', () => {
     const cluster = await startCluster({}, { authorizer })
     await join(cluster, 'n1')
     await firstQuestion
-    expect(outcomeOf((await cluster.get(signingRequestKind, { name: 'csr-n1' })) as never)).toEqual(
-      {
-        said: [],
-        certificate: '',
-      },
-    )
+    expect(outcomeOf((await cluster.get(requestKind, { name: 'csr-n1' })) as never)).toEqual({
+      said: [],
+      certificate: '',
+    })
     isAllowed = true
     expect((await untilAnswered(cluster, 'csr-n1')).said).toEqual(['Approved:AutoApproved'])
   })
@@ -296,7 +295,7 @@ test('[DISC-S10] nobody but people approves serving certificates and those of ot
     })
   await submit(cluster, { name: 'last', pem: nodeCsr('n1'), requester })
   await untilAnswered(cluster, 'last')
-  const others = (await cluster.list(signingRequestKind)).filter(
+  const others = (await cluster.list(requestKind)).filter(
     ({ metadata }) => metadata.name !== 'last',
   )
   expect(others.map((each) => outcomeOf(each).said)).toEqual([[], [], []])
@@ -309,7 +308,7 @@ test('[DISC-S10, DISC-S11] a node renews its own certificate though it is Ready,
   await submit(cluster, { name: 'other', pem: nodeCsr('n2'), requester })
   await submit(cluster, { name: 'own', pem: nodeCsr('n1'), requester })
   expect((await untilAnswered(cluster, 'own')).said).toEqual(['Approved:AutoApproved'])
-  const other = await cluster.get(signingRequestKind, { name: 'other' })
+  const other = await cluster.get(requestKind, { name: 'other' })
   expect(other && outcomeOf(other).said).toEqual([])
 })
 
@@ -339,7 +338,7 @@ test('without the key of the CA requests stay approved', async () => {
   const cluster = await startCluster({}, { ca: () => ({ ...ca, key: undefined }) })
   await join(cluster, 'n1')
   const approved = await cluster.untilObject(
-    signingRequestKind,
+    requestKind,
     { name: 'csr-n1' },
     (request) => outcomeOf(request).said.length > 0,
   )
@@ -370,8 +369,8 @@ describe('requests that are over are removed', () => {
     await submit(cluster, { ...other, name: 'old', pem: 'x', conditions, createdAtMs })
     await join(cluster, 'n1', 'later')
     await untilAnswered(cluster, 'later')
-    if (isRemoved) await cluster.untilGone(signingRequestKind, { name: 'old' })
-    expect((await cluster.get(signingRequestKind, { name: 'old' })) === undefined).toBe(isRemoved)
+    if (isRemoved) await cluster.untilGone(requestKind, { name: 'old' })
+    expect((await cluster.get(requestKind, { name: 'old' })) === undefined).toBe(isRemoved)
   })
 
   test('[DISC-S10] at the moment they are over, without anybody asking', async () => {
@@ -379,7 +378,7 @@ describe('requests that are over are removed', () => {
     const cluster = await startCluster({}, { clock })
     const other = { requester: nodeUser('n1'), signer: 'example.com/other' }
     await submit(cluster, { ...other, name: 'old', pem: 'x', createdAtMs: Date.now() + 1000 })
-    await cluster.untilGone(signingRequestKind, { name: 'old' })
+    await cluster.untilGone(requestKind, { name: 'old' })
     expect(cluster.writes.at(-1)).toBe('delete CertificateSigningRequest old')
   })
 })

@@ -5,6 +5,7 @@ import {
   type ClusterView,
   hasReason,
   type Logger,
+  wellKnownKinds,
 } from '../../core/index.ts'
 import type { CertificateAuthority } from '../../pki/index.ts'
 import type { DiscoveryMetrics } from '../server/discovery-metrics.ts'
@@ -16,10 +17,11 @@ import {
   conditionOf,
   readSigningRequest,
   type SigningRequest,
-  signingRequestKind,
   writeCertificate,
   writeVerdict,
 } from './signing-request.ts'
+
+const { certificateSigningRequest: requestKind } = wellKnownKinds
 
 /** What the certificate controller works with. */
 export interface CertificateControllerParts {
@@ -41,7 +43,7 @@ export function createCertificateController(parts: CertificateControllerParts): 
     name: 'certificates',
     watches: [
       {
-        kind: signingRequestKind,
+        kind: requestKind,
         query: {},
         put: ({ metadata: { name } }) => {
           names.add(name)
@@ -55,7 +57,7 @@ export function createCertificateController(parts: CertificateControllerParts): 
       },
     ],
     reconcile: async (name, signal) => {
-      const object = await view.get(signingRequestKind, { name }, signal)
+      const object = await view.get(requestKind, { name }, signal)
       if (!object) return undefined
       const request = readSigningRequest(object)
       try {

@@ -1,9 +1,17 @@
 import { signers } from '../../authz/index.ts'
-import { type Admission, type Clock, type ClusterView, forbidden } from '../../core/index.ts'
+import {
+  type Admission,
+  type Clock,
+  type ClusterView,
+  forbidden,
+  wellKnownKinds,
+} from '../../core/index.ts'
 import { CsrInvalid, parseCsr } from '../../pki/index.ts'
 import { joinRefusal, nodeNameIn } from './decide-request.ts'
-import { readSigningRequest, type SigningRequest, signingRequestKind } from './signing-request.ts'
+import { readSigningRequest, type SigningRequest } from './signing-request.ts'
 import { tokenIdOf } from './token-limits.ts'
+
+const { certificateSigningRequest: requestKind } = wellKnownKinds
 
 const nodeSigners: readonly string[] = [signers.kubeletClient, signers.kubeletServing]
 
@@ -13,8 +21,8 @@ export function joinAdmission(view: ClusterView, clock: Clock): Admission {
     const isNew =
       operation === 'create' &&
       subresource === '' &&
-      kind.group === signingRequestKind.group &&
-      kind.resource === signingRequestKind.resource
+      kind.group === requestKind.group &&
+      kind.resource === requestKind.resource
     if (!isNew || !object || tokenIdOf(user) === undefined) return
     const nodeName = nodeOf(readSigningRequest(object))
     if (nodeName === undefined) return

@@ -8,6 +8,7 @@ import {
   kubeTime,
   systemClock,
   type UserInfo,
+  wellKnownKinds,
 } from '../../core/index.ts'
 import { attribute, distinguishedName } from '../../pki/certificate-lab.suite.ts'
 import { labCsr } from '../../pki/csr-lab.suite.ts'
@@ -16,7 +17,8 @@ import {
   generateEcKey,
   issueAuthorityCertificate,
 } from '../../pki/index.ts'
-import { signingRequestKind } from './signing-request.ts'
+
+const { certificateSigningRequest: requestKind } = wellKnownKinds
 
 const dayMs = 24 * 3_600_000
 
@@ -77,7 +79,7 @@ export interface LabRequest {
 /** Puts a request into the cluster in the name of its requester. */
 export async function submit(cluster: LocalCluster, order: LabRequest): Promise<void> {
   const { name, pem, requester, conditions = [] } = order
-  await cluster.smuggle(signingRequestKind, {
+  await cluster.smuggle(requestKind, {
     apiVersion: 'certificates.k8s.io/v1',
     kind: 'CertificateSigningRequest',
     metadata: {
@@ -112,7 +114,7 @@ export function outcomeOf(request: KubeObject): { said: string[]; certificate: s
 /** Waits until a request is issued, denied or failed. */
 export const untilAnswered = (cluster: LocalCluster, name: string) =>
   cluster
-    .untilObject(signingRequestKind, { name }, (request) => {
+    .untilObject(requestKind, { name }, (request) => {
       const { said, certificate } = outcomeOf(request)
       return certificate !== '' || said.some((each) => /^(Denied|Failed):/.test(each))
     })

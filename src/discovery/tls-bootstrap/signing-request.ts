@@ -1,20 +1,10 @@
 import {
   type ClusterView,
   isRecord,
-  type Kind,
   type KubeObject,
   kubeTime,
   type UserInfo,
 } from '../../core/index.ts'
-
-/** Requests for certificates, as the API serves them. */
-export const signingRequestKind: Kind = {
-  group: 'certificates.k8s.io',
-  version: 'v1',
-  kind: 'CertificateSigningRequest',
-  resource: 'certificatesigningrequests',
-  namespaced: false,
-}
 
 /** What has become of a request, with the moment; the reason is that of whoever decided. */
 export interface RequestCondition {
