@@ -12,6 +12,7 @@ import {
 import { LocationLost, refreshLocation } from '../../discovery/refresh/index.ts'
 import { type Cluster, renderKubeconfig, writeKubeconfig } from '../../kubeconfig/index.ts'
 import type { Io } from '../io.ts'
+import { expired, requireSameGroups } from './check-renewal.ts'
 import {
   PendingKey,
   type PresentIdentity,
@@ -96,8 +97,12 @@ async function keepOrRenew(
   { out, run }: { readonly out: string; readonly run: JoinRun },
 ): Promise<JoinOutcome | undefined> {
   const life = lifeOf(present)
-  if (life === 'over') return undefined
+  if (life === 'over') {
+    if (run.options.renew && !run.plan.method) throw expired(present, out)
+    return undefined
+  }
   if (life === 'good' && !run.options.renew) return asItIs(present, as, { out, run })
+  requireSameGroups(present, as, out)
   const why = life === 'ending' ? `${out} expires soon: renewing it` : `Renewing ${out}`
   run.reporter.line(`${why} with its own certificate`)
   const cluster = await currentCluster(present, run)

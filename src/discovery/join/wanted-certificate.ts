@@ -48,5 +48,9 @@ export function problemOfIdentity(as: JoinIdentity): string | undefined {
     : undefined
 }
 
+/** The groups that the cluster will see them in. */
+export const organizationsOf = (as: JoinIdentity): readonly string[] =>
+  wantedCertificate(as).subject.organizations
+
 /** Whom the cluster will know. */
 export const usernameOf = (as: JoinIdentity): string => wantedCertificate(as).subject.commonName

@@ -1,4 +1,4 @@
-import type { KubeObject } from '../../core/index.ts'
+import { type KubeObject, machineIdentity } from '../../core/index.ts'
 import { clusterInfoKey } from './discovery-requests.ts'
 
 const rbac = 'rbac.authorization.k8s.io'
@@ -58,7 +58,12 @@ function bindCluster(name: string, role: string, subject: Subject): KubeObject {
 const config = (name: string) => ({ namespace: 'kube-system', resource: 'configmaps', name })
 const approval = 'system:certificates.k8s.io:certificatesigningrequests'
 
-/** The rights that kubeadm gives to those who join, under its names, and what the seed says of kube-public. */
+const machineRenewal = 'sallyport:machine-renewal'
+
+/**
+ * The rights that kubeadm gives to those who join, under its names, and what the seed says of kube-public; and
+ * machines that run workloads renew themselves as nodes do.
+ */
 export const joinPolicy: readonly KubeObject[] = [
   ...readOne(
     { ...clusterInfoKey, resource: 'configmaps' },
@@ -95,4 +100,17 @@ export const joinPolicy: readonly KubeObject[] = [
     `${approval}:selfnodeclient`,
     group('system:nodes'),
   ),
+  {
+    apiVersion,
+    kind: 'ClusterRole',
+    metadata: { name: machineRenewal },
+    rules: [
+      {
+        apiGroups: ['certificates.k8s.io'],
+        resources: ['certificatesigningrequests', 'certificatesigningrequests/selfmachineclient'],
+        verbs: ['create'],
+      },
+    ],
+  },
+  bindCluster(machineRenewal, machineRenewal, group(machineIdentity.group)),
 ]

@@ -1,6 +1,7 @@
 import { signers } from '../../authz/index.ts'
 import { type Authorizer, type ClusterView, goQuote, wellKnown } from '../../core/index.ts'
 import { type CertificateRequest, CsrInvalid, parseCsr } from '../../pki/index.ts'
+import { isMachineRenewal } from './machine-renewal.ts'
 import { isReadyNode } from './ready-node.ts'
 import { signerRule } from './signer-rules.ts'
 import type { SigningRequest, Verdict } from './signing-request.ts'
@@ -15,14 +16,18 @@ export interface DecisionParts {
 
 /**
  * Approves a node's request if whoever asks has the right to be approved, as Kubernetes does: a node
- * for itself, or a bootstrap token for a node that is not in service. Undefined leaves it to others;
- * `no-right` may change with the next role.
+ * for itself, or a bootstrap token for a node that is not in service; and that of a machine for itself.
+ * Undefined leaves it to others; `no-right` may change with the next role.
  */
 export async function decideRequest(
   request: SigningRequest,
   parts: DecisionParts,
   signal: AbortSignal,
 ): Promise<Verdict | 'no-right' | undefined> {
+  if (isMachineRenewal(request))
+    return (await may('selfmachineclient', request, parts, signal))
+      ? approved('a machine may renew its own certificate')
+      : 'no-right'
   const asked = nodeRequestOf(request)
   if (!asked) return undefined
   const { commonName } = asked.subject
@@ -62,7 +67,7 @@ export const nodeNameIn = ({ subject }: CertificateRequest): string =>
   subject.commonName.slice(wellKnown.nodeUserPrefix.length)
 
 async function may(
-  subresource: 'nodeclient' | 'selfnodeclient',
+  subresource: 'nodeclient' | 'selfnodeclient' | 'selfmachineclient',
   { requester }: SigningRequest,
   { authorizer }: DecisionParts,
   signal: AbortSignal,

@@ -7,6 +7,8 @@ import {
   wellKnownKinds,
   workloadMark,
 } from '../../core/index.ts'
+import { attribute, distinguishedName } from '../../pki/certificate-lab.suite.ts'
+import { labCsr } from '../../pki/csr-lab.suite.ts'
 import { FakeClusterView } from '../../testing/fake-cluster-view.ts'
 import { machineAdmission } from './machine-admission.ts'
 
@@ -75,6 +77,18 @@ const at = (ip: string) => pod({ mark: 'a', ip })
 const leases = { kind: wellKnownKinds.lease }
 const notOwn = 'machine "a" can only write Pods with the label sallyport.dev/workload=a'
 
+const csr = (commonName: string, organization: string = machineIdentity.group) => {
+  const subject = distinguishedName([attribute('O', organization)], [attribute('CN', commonName)])
+  const { kind, group, version } = wellKnownKinds.certificateSigningRequest
+  const object: KubeObject = {
+    apiVersion: `${group}/${version}`,
+    kind,
+    metadata: { name: 'x' },
+    spec: { request: Buffer.from(labCsr({ subject })).toString('base64') },
+  }
+  return { kind: wellKnownKinds.certificateSigningRequest, object }
+}
+
 describe('the identity of a machine [ISS-W6]', () => {
   test.each<[string, UserInfo, Partial<WriteAttempt>, string]>([
     ['creates its Pod', a, { object: own }, 'admitted'],
@@ -119,6 +133,16 @@ describe('the identity of a machine [ISS-W6]', () => {
       'only write Leases',
     ],
     ['asks', a, { kind: { ...wellKnownKinds.pod, group: 'authentication.k8s.io' } }, 'admitted'],
+    ['renews its certificate', a, csr(`${machineIdentity.userPrefix}a`), 'admitted'],
+    [
+      'asks for no other name',
+      a,
+      csr(`${machineIdentity.userPrefix}b`),
+      'of its own name and group',
+    ],
+    ['asks for no other group', a, csr(a.username, 'system:nodes'), 'of its own name and group'],
+    ['approves nothing', a, { ...csr(a.username), subresource: 'approval' }, 'only ask for'],
+    ['deletes no request', a, { ...csr(a.username), operation: 'delete' }, 'only ask for'],
     [
       'writes nothing else, whatever RBAC says',
       a,

@@ -12,10 +12,11 @@ import {
   type WriteAttempt,
   wellKnownKinds,
 } from '../../core/index.ts'
+import { problemOfCertificate } from './own-certificate.ts'
 import { podAddresses, problemOfAddresses } from './pod-addresses.ts'
 
 /**
- * Holds the identity of a machine to its own Pods and their Leases, whatever rights it was given besides,
+ * Holds the identity of a machine to its own Pods, their Leases and its own certificate, whatever rights it was given besides,
  * and everybody else off the mark and off what carries it. Deleting such a Pod is left to RBAC:
  * that ends the process, as it does in Kubernetes.
  */
@@ -30,6 +31,7 @@ export function machineAdmission(view: Pick<ClusterView, 'get'>): Admission {
     if (isLease(attempt)) return admitLease(view, machine, attempt, signal)
     // Reviews are questions; a token is bound to a Pod of the machine by whoever issues it.
     if (group === 'authentication.k8s.io' || group === 'authorization.k8s.io') return
+    if (group === wellKnownKinds.certificateSigningRequest.group) return admitCertificate(attempt)
     throw refusal(attempt, `machine ${goQuote(machine)} can only write its own Pods and Leases`)
   }
 }
@@ -56,6 +58,11 @@ function admitOther(attempt: WriteAttempt): void {
   if (marked !== undefined && isState)
     throw refusal(attempt, `only machine ${goQuote(marked)} can write the state of its workloads`)
   if (isPod(attempt)) requireAddresses(attempt, false)
+}
+
+function admitCertificate(attempt: WriteAttempt): void {
+  const problem = problemOfCertificate(attempt)
+  if (problem !== undefined) throw refusal(attempt, problem)
 }
 
 function admitPod(machine: string, attempt: WriteAttempt): void {

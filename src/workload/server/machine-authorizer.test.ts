@@ -15,7 +15,26 @@ const pod = (name: string, mark?: string): KubeObject => ({
   metadata: { name, namespace: 'n', ...(mark && { labels: { [workloadMark]: mark } }) },
   spec: { nodeName: 'a' },
 })
-const view = new FakeClusterView({ objects: [pod('own', 'a'), pod('other', 'b'), pod('plain')] })
+const request = (name: string, username: string): KubeObject => ({
+  apiVersion: 'certificates.k8s.io/v1',
+  kind: 'CertificateSigningRequest',
+  metadata: { name },
+  spec: { username },
+})
+const view = new FakeClusterView({
+  objects: [
+    pod('own', 'a'),
+    pod('other', 'b'),
+    pod('plain'),
+    request('mine', `${machineIdentity.userPrefix}a`),
+    request('yours', `${machineIdentity.userPrefix}b`),
+  ],
+})
+const requests = {
+  group: 'certificates.k8s.io',
+  resource: 'certificatesigningrequests',
+  namespace: '',
+}
 const authorizer = machineAuthorizer(view)
 const a: UserInfo = {
   username: `${machineIdentity.userPrefix}a`,
@@ -37,6 +56,13 @@ const asks = (verb: string, parts: object, user = a): Attributes => ({
 })
 
 test.each<[boolean, Attributes]>([
+  [true, asks('get', { ...requests, name: 'mine' })],
+  [true, asks('watch', { ...requests, name: 'mine' })],
+  [false, asks('get', { ...requests, name: 'yours' })],
+  [false, asks('get', { ...requests, name: 'none' })],
+  [false, asks('list', requests)],
+  [false, asks('delete', { ...requests, name: 'mine' })],
+  [false, asks('get', { ...requests, name: 'mine', subresource: 'approval' })],
   [true, asks('get', { name: 'own' })],
   [false, asks('get', { name: 'other' })],
   [false, asks('get', { name: 'plain' })],
@@ -51,7 +77,7 @@ test.each<[boolean, Attributes]>([
   [false, asks('get', { name: 'own' }, { ...a, groups: [] })],
   [false, asks('get', { name: 'own' }, { ...a, username: 'alice' })],
   [false, { user: a, verb: 'get', path: '/metrics' }],
-])('a machine sees its own Pods: %s for %j [ISS-W6]', async (allowed, attributes) => {
+])('a machine sees its own Pods and requests: %s for %j [ISS-W6]', async (allowed, attributes) => {
   const decision = await authorizer.authorize(attributes, new AbortController().signal)
   expect(decision.allowed).toBe(allowed)
 })

@@ -3,21 +3,28 @@ import {
   type Authorizer,
   type ClusterView,
   type Decision,
+  isRecord,
   machineNameOf,
   machineOf,
   type ResourceAttributes,
+  type UserInfo,
   wellKnownKinds,
 } from '../../core/index.ts'
+import { isCertificateRequest } from './own-certificate.ts'
 
 const allowed: Decision = { allowed: true, reason: '' }
 const noOpinion: Decision = { allowed: false, reason: '' }
 
-/** Lets a machine see its own Pods and no others; what it may write is up to RBAC and `machineAdmission`. */
+/** Lets a machine see its own Pods and requests for certificates, and no others; what it may write is up to RBAC and `machineAdmission`. */
 export function machineAuthorizer(view: Pick<ClusterView, 'get'>): Authorizer {
   return {
     authorize: ({ user, verb, resource }, signal) => {
       const machine = machineNameOf(user)
-      if (machine === undefined || machine === '' || !isPods(resource)) return noOpinion
+      if (machine === undefined || machine === '' || !resource) return noOpinion
+      const isReading = verb === 'get' || verb === 'list' || verb === 'watch'
+      if (isReading && isCertificateRequest(resource))
+        return isOwnRequest(view, user, resource, signal)
+      if (!isPods(resource)) return noOpinion
       if (verb === 'list' || verb === 'watch')
         return selectsNode(resource, machine) ? allowed : noOpinion
       return verb === 'get' ? isOwnPod(view, machine, resource, signal) : noOpinion
@@ -26,8 +33,21 @@ export function machineAuthorizer(view: Pick<ClusterView, 'get'>): Authorizer {
   }
 }
 
-const isPods = (resource: ResourceAttributes | undefined): resource is ResourceAttributes =>
-  resource?.group === '' && resource.resource === 'pods' && resource.subresource === ''
+const isPods = (resource: ResourceAttributes): boolean =>
+  resource.group === '' && resource.resource === 'pods' && resource.subresource === ''
+
+/** One request by its name, also where a list or a watch asks for that one alone. */
+async function isOwnRequest(
+  view: Pick<ClusterView, 'get'>,
+  { username }: UserInfo,
+  { name }: ResourceAttributes,
+  signal: AbortSignal,
+): Promise<Decision> {
+  if (name === '') return noOpinion
+  const request = await view.get(wellKnownKinds.certificateSigningRequest, { name }, signal)
+  const spec = request?.['spec']
+  return isRecord(spec) && spec['username'] === username ? allowed : noOpinion
+}
 
 async function isOwnPod(
   view: Pick<ClusterView, 'get'>,
