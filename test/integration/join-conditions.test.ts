@@ -88,11 +88,10 @@ test('the client may start first: it says what it waits for, and converges [DISC
 test('a token that the server does not know is given up early, with its own code [DISC-C6]', async () => {
   const server = await start()
   await createToken(server)
-  const args = ['--token', tokenText(generateBootstrapToken()).reveal(), '--discovery-only']
-  const { code, stdout, stderr } = await startJoin([
-    ...[`127.0.0.1:${server.port}`, ...args, '--out', '-'],
-    ...['--token-timeout', '2s', '--output', 'json'],
-  ]).ended
+  const unknown = ['--token', tokenText(generateBootstrapToken()).reveal()]
+  const only = ['--discovery-only', '--out', '-', '--token-timeout', '2s', '--output', 'json']
+  const run = startJoin([`127.0.0.1:${server.port}`, ...unknown, ...only])
+  const { code, stdout, stderr } = await run.ended
   expect([code, JSON.parse(stdout)]).toMatchObject([1, { error: { code: 'TOKEN_UNKNOWN' } }])
   expect(stderr).toContain('not yet: ')
 })

@@ -50,11 +50,10 @@ async function machineKubeconfig(
   return { file, caller, certPem: made.certPem }
 }
 
+const patience = ['--timeout', '0', '--approval-timeout', '30s']
 const renew = (name: string, file: string): Promise<JoinEnd> =>
-  startJoin([
-    ...['--as', 'machine', name, '--renew', '--out', file],
-    ...['--timeout', '0', '--approval-timeout', '30s', '--output', 'json'],
-  ]).ended
+  startJoin([...patience, '--as', 'machine', name, '--renew', '--out', file, '--output', 'json'])
+    .ended
 
 const requestFor = (name: string, organizations: readonly string[] = [group]): object => ({
   apiVersion: 'certificates.k8s.io/v1',
