@@ -113,7 +113,8 @@ describe('the page of the tunnel [TUN-I5]', () => {
       agentsByStrategy: () => [],
       pendingDials: zero,
       establishedConnections: zero,
-      fullAgentLinks: zero,
+      fullFromClients: zero,
+      fullFromAgents: zero,
     })
     const agent = new AgentMetrics()
     agent.observe({

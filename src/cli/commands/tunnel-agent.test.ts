@@ -88,6 +88,6 @@ test('a port that is in use is an error with a way out', async () => {
   const { code, stderr } = await second!
   expect(code).toBe(1)
   expect(stderr).toMatch(
-    /cannot serve health on 127\.0\.0\.1, port \d+: the port is in use\nhint: choose/,
+    /cannot listen on 127\.0\.0\.1:\d+ for health: the port is in use\nhint: stop/,
   )
 })

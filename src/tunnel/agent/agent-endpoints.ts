@@ -1,6 +1,5 @@
 import { exposition, type MetricsRegistry } from '../../core/metrics/index.ts'
-import { HttpEndpoint, type PathHandler, sendText } from './http-endpoint.ts'
-import { profilingPaths } from './profiling.ts'
+import { HttpEndpoint, type PathHandler, profilingPaths, sendText } from '../ports/index.ts'
 import { type Check, readinessAnswer } from './readiness.ts'
 
 /** What the endpoints tell, and where. */
@@ -17,22 +16,28 @@ export class AgentEndpoints {
   readonly #parts: AgentEndpointsParts
   readonly #health: HttpEndpoint
   readonly #admin: HttpEndpoint
-  healthPort = 0
-  adminPort = 0
 
   constructor(parts: AgentEndpointsParts) {
     this.#parts = parts
     this.#health = new HttpEndpoint('health', healthPaths(parts))
-    this.#admin = new HttpEndpoint('the admin port', {
+    this.#admin = new HttpEndpoint('metrics', {
       '/metrics': redirectTo(() => this.healthPort),
       ...(parts.isProfiling && profilingPaths()),
     })
   }
 
+  get healthPort(): number {
+    return this.#health.port
+  }
+
+  get adminPort(): number {
+    return this.#admin.port
+  }
+
   async start(): Promise<void> {
     const { health, admin } = this.#parts
-    this.healthPort = await this.#health.listen(health.host, health.port)
-    this.adminPort = await this.#admin.listen(admin.host, admin.port)
+    await this.#health.listen(health)
+    await this.#admin.listen(admin)
   }
 
   async stop(): Promise<void> {

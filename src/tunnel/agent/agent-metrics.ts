@@ -1,4 +1,5 @@
 import { type Counter, MetricsRegistry } from '../../core/metrics/index.ts'
+import type { LeaseAnswer } from '../leases/index.ts'
 import type { PacketTally } from '../link/index.ts'
 import { type PacketTypeName, packetType } from '../protocol/index.ts'
 
@@ -107,12 +108,6 @@ export class AgentMetrics {
   leasesWatched(answer: LeaseAnswer): void {
     this.#leaseWatches.with(String(answer.code), answer.reason).inc()
   }
-}
-
-/** How the cluster answered a question about Leases; code 0 when it did not. */
-export interface LeaseAnswer {
-  readonly code: number
-  readonly reason: string
 }
 
 type Count = ReturnType<Counter['with']>

@@ -2,35 +2,17 @@ import { follow } from '../../client/index.ts'
 import {
   type Clock,
   type ClusterView,
-  isRecord,
-  type Kind,
   type KubeObject,
   type Logger,
   pause,
+  wellKnownKinds,
 } from '../../core/index.ts'
+import { isValidLease } from '../leases/index.ts'
 import type { AgentMetrics } from './agent-metrics.ts'
 import { measuredView } from './measured-view.ts'
 import type { CountSource } from './server-count.ts'
 
 const reopenMs = 10_000
-
-const leaseKind: Kind = {
-  group: 'coordination.k8s.io',
-  version: 'v1',
-  kind: 'Lease',
-  resource: 'leases',
-  namespaced: true,
-}
-
-/** Whether a Lease of a server still counts: renewed, or at least acquired, not longer ago than it lasts. */
-export function isValidLease(lease: KubeObject, now: number): boolean {
-  const spec = lease['spec']
-  if (!isRecord(spec)) return false
-  const since = spec['renewTime'] ?? spec['acquireTime']
-  const seconds = spec['leaseDurationSeconds']
-  if (typeof since !== 'string' || typeof seconds !== 'number') return false
-  return Date.parse(since) + seconds * 1_000 > now
-}
 
 /** Where the Leases are, and what counting them needs. */
 export interface LeaseCountParts {
@@ -67,7 +49,7 @@ export class LeaseCount implements CountSource {
     const following = follow(
       {
         view: measuredView(view, metrics, clock),
-        kind: leaseKind,
+        kind: wellKnownKinds.lease,
         query: { namespace, labelSelector },
         log,
         clock,

@@ -1,20 +1,6 @@
-import {
-  ApiError,
-  type Clock,
-  type ClusterView,
-  httpCodeOf,
-  type Kind,
-  type Query,
-  type WatchEvent,
-} from '../../core/index.ts'
-import type { AgentMetrics, LeaseAnswer } from './agent-metrics.ts'
-
-const answered: LeaseAnswer = { code: 200, reason: '' }
-
-const answerOf = (error: unknown): LeaseAnswer =>
-  error instanceof ApiError
-    ? { code: httpCodeOf[error.reason], reason: error.reason }
-    : { code: 0, reason: 'Unknown' }
+import type { Clock, ClusterView, Kind, Query, WatchEvent } from '../../core/index.ts'
+import { leaseAnswer, leasesAnswered } from '../leases/index.ts'
+import type { AgentMetrics } from './agent-metrics.ts'
 
 /** A view whose lists and watches are counted. */
 export function measuredView(view: ClusterView, metrics: AgentMetrics, clock: Clock): ClusterView {
@@ -27,10 +13,10 @@ export function measuredView(view: ClusterView, metrics: AgentMetrics, clock: Cl
       const seconds = (): number => (clock.monotonic() - began) / 1_000
       try {
         const list = await view.list(kind, query, signal)
-        metrics.leasesListed(answered, seconds())
+        metrics.leasesListed(leasesAnswered, seconds())
         return list
       } catch (error) {
-        if (!signal.aborted) metrics.leasesListed(answerOf(error), seconds())
+        if (!signal.aborted) metrics.leasesListed(leaseAnswer(error), seconds())
         throw error
       }
     },
@@ -51,9 +37,9 @@ async function* countedWatch(
 ): AsyncGenerator<WatchEvent> {
   try {
     yield* view.watch(kind, query, signal)
-    metrics.leasesWatched(answered)
+    metrics.leasesWatched(leasesAnswered)
   } catch (error) {
-    if (!signal.aborted) metrics.leasesWatched(answerOf(error))
+    if (!signal.aborted) metrics.leasesWatched(leaseAnswer(error))
     throw error
   }
 }

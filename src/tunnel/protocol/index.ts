@@ -1,4 +1,5 @@
 export { encodeDataHead, encodePacket } from './encode-packet.ts'
+export { checkHostPort, type HostPort, parseHostPort, showHostPort } from './host-port.ts'
 export {
   type CloseRequest,
   type CloseResponse,

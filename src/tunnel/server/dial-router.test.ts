@@ -4,12 +4,12 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { systemClock } from '../../core/index.ts'
 import { MetricsRegistry } from '../../core/metrics/index.ts'
 import { DialFailed } from '../link/index.ts'
+import { portOf } from '../ports/index.ts'
 import { AgentRegistry } from './agent-registry.ts'
 import { describeAgent } from './agent-session.ts'
 import { DialRouter, hostOf } from './dial-router.ts'
 import { NoAgentAvailable } from './errors.ts'
 import { FakeAgent, fakeHub } from './fake-agent.suite.ts'
-import { portOf } from './listening/listen.ts'
 import { ServerMetrics } from './server-metrics.ts'
 
 const never = new AbortController().signal

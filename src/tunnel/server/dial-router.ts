@@ -1,9 +1,9 @@
 import type { Clock } from '../../core/index.ts'
 import { type Channel, DialFailed, type DialFailureReason } from '../link/index.ts'
+import { parseHostPort } from '../protocol/index.ts'
 import type { AgentRegistry } from './agent-registry.ts'
 import type { AgentSession } from './agent-session.ts'
 import { NoAgentAvailable } from './errors.ts'
-import { parseHostPort } from './host-port.ts'
 import type { CountedDialFailure, ServerMetrics } from './server-metrics.ts'
 
 /** What a router of dials is made of. */

@@ -6,6 +6,7 @@ export {
   type TunnelServerOptions,
   tunnelServerOptions,
 } from './options/index.ts'
+export { connectTcp, TargetUnreachable } from './reverse/connect-tcp.ts'
 export {
   type AgentPortConfig,
   type AgentTokens,

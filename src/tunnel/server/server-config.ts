@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
+import { readFeatureGates } from '../flags/index.ts'
 import type { LinkLimits } from '../link/index.ts'
-import type { TcpPlace, UnixPlace } from './listening/listen.ts'
+import type { TcpPlace, UnixPlace } from '../ports/index.ts'
 import {
   minTlsVersion,
   opensslCiphers,
   parseSniRoute,
-  readFeatureGates,
   type SniRoute,
   type TunnelServerOptions,
 } from './options/index.ts'

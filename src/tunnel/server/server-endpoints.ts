@@ -1,6 +1,5 @@
 import { exposition, type MetricsRegistry } from '../../core/metrics/index.ts'
-import { HttpEndpoint, type PathHandler, sendText } from '../agent/http-endpoint.ts'
-import { profilingPaths } from '../agent/profiling.ts'
+import { HttpEndpoint, type PathHandler, profilingPaths, sendText } from '../ports/index.ts'
 
 const metricsPath =
   (metrics: MetricsRegistry): PathHandler =>
@@ -32,7 +31,7 @@ export function healthEndpoint(
 
 /** `/metrics` where older set-ups look for it, and profiles if they are switched on. */
 export const adminEndpoint = (isProfiling: boolean, metrics: MetricsRegistry): HttpEndpoint =>
-  new HttpEndpoint('the admin endpoints', {
+  new HttpEndpoint('metrics', {
     '/metrics': metricsPath(metrics),
     ...(isProfiling && profilingPaths()),
   })

@@ -1,26 +1,16 @@
 import {
-  ApiError,
   type Clock,
   type ClusterView,
   hasReason,
-  httpCodeOf,
   isRecord,
-  type Kind,
   type KubeObject,
   kubeMicroTime,
   type Logger,
   pause,
+  wellKnownKinds,
 } from '../../core/index.ts'
-import { isValidLease } from '../agent/lease-count.ts'
+import { isValidLease, type LeaseAnswer, leaseAnswer, leasesAnswered } from '../leases/index.ts'
 import type { ServerMetrics } from './server-metrics.ts'
-
-const leaseKind: Kind = {
-  group: 'coordination.k8s.io',
-  version: 'v1',
-  kind: 'Lease',
-  resource: 'leases',
-  namespaced: true,
-}
 
 const durationSeconds = 30
 const periodMs = 15_000
@@ -84,7 +74,7 @@ export class ServerLease {
   /** Acquires or renews the Lease once. */
   async renew(signal: AbortSignal): Promise<void> {
     const { view, namespace, labels } = this.#parts
-    const found = await view.get(leaseKind, { namespace, name: this.#name }, signal)
+    const found = await view.get(wellKnownKinds.lease, { namespace, name: this.#name }, signal)
     if (!found) {
       await view.write('create', this.#draft(), {}, signal)
       return
@@ -105,7 +95,7 @@ export class ServerLease {
       .map(([key, value]) => `${key}=${value}`)
       .join(',')
     const { items } = await this.#measured(metrics.leaseLists, metrics.leaseListLatency, () =>
-      view.list(leaseKind, { namespace, labelSelector }, signal),
+      view.list(wellKnownKinds.lease, { namespace, labelSelector }, signal),
     )
     for (const lease of items.filter((item) => !isValidLease(item, clock.now()))) {
       await this.#cull(lease, signal)
@@ -168,16 +158,16 @@ export class ServerLease {
   ): Promise<Result> {
     const { clock } = this.#parts
     const begun = clock.monotonic()
-    const count = (code: number, reason: string): void => {
+    const count = ({ code, reason }: LeaseAnswer): void => {
       calls.with(String(code), reason).inc()
       latency.with(String(code)).observe((clock.monotonic() - begun) / 1_000)
     }
     try {
       const result = await call()
-      count(200, '')
+      count(leasesAnswered)
       return result
     } catch (error) {
-      if (error instanceof ApiError) count(httpCodeOf[error.reason], error.reason)
+      count(leaseAnswer(error))
       throw error
     }
   }

@@ -15,7 +15,8 @@ function pageOf(use: (metrics: ServerMetrics) => void = () => {}): string {
     agentsByStrategy: () => [{ strategy: 'destHost', size: 5 }],
     pendingDials: () => 6,
     establishedConnections: () => 7,
-    fullAgentLinks: () => 8,
+    fullFromClients: () => 8,
+    fullFromAgents: () => 9,
   })
   use(metrics)
   return registry.expose()
@@ -52,7 +53,8 @@ test.each([
   'ready_backends{proxy_strategy="destHost"} 5',
   'pending_backend_dials 6',
   'established_connections 7',
-  'full_receive_channels{service_method="Connect"} 8',
+  'full_receive_channels{service_method="Proxy"} 8',
+  'full_receive_channels{service_method="Connect"} 9',
 ])('[TUN-F9] the page shows %s', (line) => {
   expect(pageOf()).toContain(`${prefix}${line}\n`)
 })

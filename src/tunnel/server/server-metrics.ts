@@ -31,8 +31,10 @@ export interface ServerGauges {
   readonly agentsByStrategy: () => readonly { readonly strategy: string; readonly size: number }[]
   readonly pendingDials: () => number
   readonly establishedConnections: () => number
-  /** Links that hold back bytes which the other end does not read. */
-  readonly fullAgentLinks: () => number
+  /** Connections whose bytes from a client wait, because they do not leave for the agent as fast. */
+  readonly fullFromClients: () => number
+  /** The same for bytes from an agent. */
+  readonly fullFromAgents: () => number
 }
 
 /** The metrics of a tunnel server under upstream's names. */
@@ -123,10 +125,10 @@ export class ServerMetrics {
     this.#registry.observed(
       'gauge',
       `${prefix}full_receive_channels`,
-      'Streams with more bytes waiting than may be, by method.',
+      'Connections that are not read because what came by them does not leave as fast, by the side it came from.',
       () => [
-        { labels: { service_method: 'Connect' }, value: gauges.fullAgentLinks() },
-        { labels: { service_method: 'Proxy' }, value: 0 },
+        { labels: { service_method: 'Connect' }, value: gauges.fullFromAgents() },
+        { labels: { service_method: 'Proxy' }, value: gauges.fullFromClients() },
       ],
     )
   }

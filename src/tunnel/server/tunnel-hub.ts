@@ -8,10 +8,10 @@ import {
   type Leg,
   type Link,
 } from '../link/index.ts'
+import { showHostPort } from '../protocol/index.ts'
 import { AgentRegistry } from './agent-registry.ts'
 import { type AgentDescription, type AgentSession, describeAgent } from './agent-session.ts'
 import { DialRouter } from './dial-router.ts'
-import { showHostPort } from './host-port.ts'
 import type { ServerMetrics } from './server-metrics.ts'
 import type { StrategyName } from './strategies/index.ts'
 
@@ -28,14 +28,31 @@ export interface TunnelHubParts {
   readonly log: Logger
 }
 
-/** A link with more than this waiting is one whose other end does not read. */
-const fullLinkBytes = 1024 * 1024
+/** What is told of a tunnelled connection when it has ended. */
+export interface CarriedFields {
+  /** The side that has opened it. */
+  readonly from: 'client' | 'agent'
+  readonly address: string
+  readonly target?: string
+}
+
+/** A tunnelled connection. */
+interface Carried {
+  /** Towards whoever opened it. */
+  readonly near: Leg
+  readonly far: Leg
+  readonly from: CarriedFields['from']
+}
+
+/** More than one read of a socket: what comes does not just pass through any more. */
+const fullBytes = 64 * 1024
 
 /** The middle of a tunnel server: agents on one side, whoever dials through them on the other. No sockets of its own. */
 export class TunnelHub {
   readonly #parts: TunnelHubParts
   readonly #registry: AgentRegistry
   readonly #router: DialRouter
+  readonly #carried = new Set<Carried>()
   readonly #idle: (() => void)[] = []
   #established = 0
 
@@ -78,8 +95,15 @@ export class TunnelHub {
     return this.#established
   }
 
-  get fullLinks(): number {
-    return [...this.#registry.sessions].filter(({ link }) => link.backlog > fullLinkBytes).length
+  /** Connections whose bytes from that side wait, because they do not leave as fast. */
+  fullFrom(side: CarriedFields['from']): number {
+    let count = 0
+    for (const { near, far, from } of this.#carried) {
+      // What a target sends to a node came by no stream.
+      const leg = from === side ? far : from === 'client' ? near : undefined
+      if (leg && leg.backlog > fullBytes) count++
+    }
+    return count
   }
 
   /** Takes an agent's link until it ends; throws AgentMetadataInvalid if the agent does not say who it is. */
@@ -106,11 +130,14 @@ export class TunnelHub {
   }
 
   /** Joins the two sides of a tunnelled connection and counts it until it ends. */
-  async carry(near: Leg, far: Leg, fields: object): Promise<void> {
+  async carry(near: Leg, far: Leg, fields: CarriedFields): Promise<void> {
     const { clock, log } = this.#parts
     const begun = clock.monotonic()
+    const carried = { near, far, from: fields.from }
+    this.#carried.add(carried)
     this.#opened()
     const { bytesFromA, bytesFromB, endedBy, error } = await join(near, far)
+    this.#carried.delete(carried)
     this.#closed(begun)
     log.debug(
       {

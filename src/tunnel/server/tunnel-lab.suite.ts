@@ -8,8 +8,8 @@ import { labAuthority, labClient, labMaterial } from '../../http/tls-lab.suite.t
 import type { CertificateAuthority } from '../../pki/index.ts'
 import { type ConnectLinkOptions, connectLink, type LinkTls } from '../grpc/index.ts'
 import { allCapabilities, type Capability, join, type Link, socketLeg } from '../link/index.ts'
+import { portOf } from '../ports/index.ts'
 import type { RevocationList } from './listening/client-trust.ts'
-import { portOf } from './listening/listen.ts'
 import type { TunnelServerConfig } from './server-config.ts'
 import { createTunnelServer, type TunnelServer } from './tunnel-server.ts'
 

@@ -10,7 +10,7 @@ import { labAuthority, labClient } from '../../http/tls-lab.suite.ts'
 import { FakeClusterView } from '../../testing/fake-cluster-view.ts'
 import { duplexOf, type Link } from '../link/index.ts'
 import { linkPair } from '../link/link-pair.suite.ts'
-import { portOf } from './listening/listen.ts'
+import { portOf } from '../ports/index.ts'
 import { openTunnelLab, type TunnelLab } from './tunnel-lab.suite.ts'
 import { createTunnelServer } from './tunnel-server.ts'
 

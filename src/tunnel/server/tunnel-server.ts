@@ -8,8 +8,8 @@ import {
   neverFails,
 } from '../../core/index.ts'
 import { MetricsRegistry } from '../../core/metrics/index.ts'
-import type { HttpEndpoint } from '../agent/http-endpoint.ts'
 import type { Link } from '../link/index.ts'
+import type { HttpEndpoint } from '../ports/index.ts'
 import type { AgentDescription } from './agent-session.ts'
 import { AgentPort } from './listening/agent-port.ts'
 import type { RevocationList } from './listening/client-trust.ts'
@@ -84,8 +84,6 @@ class ComposedTunnelServer implements TunnelServer {
   readonly #admin: HttpEndpoint | undefined
   readonly #lease: ServerLease | undefined
   #listening: ListeningPlaces = {}
-  #healthPort = 0
-  #adminPort = 0
   #isStopping = false
 
   constructor(parts: TunnelServerParts) {
@@ -163,8 +161,8 @@ class ComposedTunnelServer implements TunnelServer {
     return {
       agents: this.#agentPort?.port ?? 0,
       frontEnd: this.#frontEnd?.port ?? 0,
-      health: this.#healthPort,
-      admin: this.#adminPort,
+      health: this.#health?.port ?? 0,
+      admin: this.#admin?.port ?? 0,
     }
   }
 
@@ -184,14 +182,8 @@ class ComposedTunnelServer implements TunnelServer {
   async start(): Promise<void> {
     const { config, log } = this.#parts
     const places: { -readonly [Name in keyof ListeningPlaces]: string } = {}
-    if (this.#health && config.health) {
-      this.#healthPort = await this.#health.listen(config.health.host, config.health.port)
-      places.health = showPlace(config.health.host, this.#healthPort)
-    }
-    if (this.#admin && config.admin) {
-      this.#adminPort = await this.#admin.listen(config.admin.host, config.admin.port)
-      places.admin = showPlace(config.admin.host, this.#adminPort)
-    }
+    if (this.#health && config.health) places.health = await this.#health.listen(config.health)
+    if (this.#admin && config.admin) places.admin = await this.#admin.listen(config.admin)
     if (this.#agentPort) places.agents = await this.#agentPort.open()
     if (this.#frontEnd) places.frontEnd = await this.#frontEnd.open()
     this.#lease?.start()
@@ -227,12 +219,8 @@ class ComposedTunnelServer implements TunnelServer {
       agentsByStrategy: () => hub.agentsByStrategy,
       pendingDials: () => hub.pendingDials,
       establishedConnections: () => hub.established,
-      fullAgentLinks: () => hub.fullLinks,
+      fullFromClients: () => hub.fullFrom('client'),
+      fullFromAgents: () => hub.fullFrom('agent'),
     })
   }
-}
-
-const showPlace = (host: string, port: number): string => {
-  if (host === '') return `*:${port}`
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
 }

@@ -1,7 +1,6 @@
 import { isIP } from 'node:net'
 import { defineOptions, logLevels, longestTimerMs, type OptionValues } from '../../../core/index.ts'
-import { checkFeatureGate } from '../../server/options/feature-gates.ts'
-import { klogOptions } from '../../server/options/klog-options.ts'
+import { checkFeatureGate, klogOptions } from '../../flags/index.ts'
 import { problemOfIdentifiers } from './agent-identifiers.ts'
 import { parseTarget } from './parse-target.ts'
 import { parseServerHost } from './server-host.ts'

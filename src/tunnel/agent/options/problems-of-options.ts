@@ -1,4 +1,4 @@
-import { readFeatureGates } from '../../server/options/feature-gates.ts'
+import { readFeatureGates } from '../../flags/index.ts'
 import type { TunnelAgentOptions } from './agent-options.ts'
 import { bindAddressWarning } from './bind-address.ts'
 import { parseTarget } from './parse-target.ts'

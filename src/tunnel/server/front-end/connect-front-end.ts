@@ -6,8 +6,8 @@ import {
   type TlsOptions,
 } from 'node:tls'
 import type { Clock, Logger } from '../../../core/index.ts'
+import { parseHostPort, showHostPort } from '../../protocol/index.ts'
 import { ClientDistrusted } from '../errors.ts'
-import { parseHostPort, showHostPort } from '../host-port.ts'
 import type { ServerMetrics } from '../server-metrics.ts'
 import type { TunnelHub } from '../tunnel-hub.ts'
 import { type ConnectHead, readConnectHead } from './connect-head.ts'
@@ -137,7 +137,7 @@ export class ConnectFrontEnd {
         return
       }
       this.#established(socket)
-      await hub.carry(quietStart(socket, quietMs), far, { address })
+      await hub.carry(quietStart(socket, quietMs), far, { from: 'client', address })
     } catch (error) {
       waiting.stop()
       log.info({ address, why: failureText(error) }, 'dial failed')

@@ -58,7 +58,7 @@ async function serveDial(dial: IncomingDial, parts: GrpcFrontEndParts): Promise<
       far.close()
       return false
     }
-    await hub.carry(near, far, { address })
+    await hub.carry(near, far, { from: 'client', address })
     return true
   } catch (error) {
     if (!(error instanceof DialFailed || error instanceof NoAgentAvailable)) {

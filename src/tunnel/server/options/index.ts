@@ -1,4 +1,3 @@
-export { readFeatureGates } from './feature-gates.ts'
 export { problemsOfTunnelServerOptions } from './options-problems.ts'
 export { type TunnelServerOptions, tunnelServerOptions } from './server-options.ts'
 export { parseSniRoute, type SniRoute } from './sni-route.ts'

@@ -1,8 +1,7 @@
 import { defineOptions, logLevels, longestTimerMs, type OptionValues } from '../../../core/index.ts'
-import { checkHostPort } from '../host-port.ts'
+import { checkFeatureGate, klogOptions } from '../../flags/index.ts'
+import { checkHostPort } from '../../protocol/index.ts'
 import { strategyNames } from '../strategies/strategy-names.ts'
-import { checkFeatureGate } from './feature-gates.ts'
-import { klogOptions } from './klog-options.ts'
 import { checkSniRoute } from './sni-route.ts'
 import { checkCipherSuite, tlsVersions } from './tls-names.ts'
 

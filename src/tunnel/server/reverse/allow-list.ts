@@ -1,4 +1,4 @@
-import { parseHostPort, showHostPort } from '../host-port.ts'
+import { parseHostPort, showHostPort } from '../../protocol/index.ts'
 
 /** Where agents may be connected to: these places exactly, and nowhere if there are none. */
 export class AllowList {

@@ -6,6 +6,8 @@ export class TargetUnreachable extends SallyportError {
   readonly code = 'TUNNEL_TARGET_UNREACHABLE'
 }
 
+const noAnswer = 'no answer in time'
+
 const inWords: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'connection refused',
   ECONNRESET: 'connection reset',
@@ -14,17 +16,25 @@ const inWords: Readonly<Record<string, string>> = {
   ENOTFOUND: 'no such host',
   EAI_AGAIN: 'the host name could not be looked up',
   EMFILE: 'too many open files',
-  ETIMEDOUT: 'timeout',
+  ETIMEDOUT: noAnswer,
 }
 
-/** Opens a TCP connection within `timeoutMs`. */
+/** How a connection is opened. */
+export interface ConnectTcpOptions {
+  readonly timeoutMs: number
+  readonly signal: AbortSignal
+  /** Whether our direction stays open when the other one ends; it does unless told. */
+  readonly allowHalfOpen?: boolean
+}
+
+/** Opens a TCP connection within `timeoutMs`; rejects with TargetUnreachable. */
 export function connectTcp(
   target: { readonly host: string; readonly port: number },
-  options: { readonly timeoutMs: number; readonly signal: AbortSignal },
+  options: ConnectTcpOptions,
 ): Promise<Socket> {
-  const { timeoutMs, signal } = options
+  const { timeoutMs, signal, allowHalfOpen = true } = options
   return new Promise((resolve, reject) => {
-    const socket = connect({ ...target, allowHalfOpen: true, noDelay: true })
+    const socket = connect({ ...target, allowHalfOpen, noDelay: true })
     const settle = (error?: Error): void => {
       clearTimeout(timer)
       signal.removeEventListener('abort', giveUp)
@@ -39,7 +49,7 @@ export function connectTcp(
       reject(error)
     }
     const giveUp = (): void => settle(new TargetUnreachable('the dial was given up'))
-    const timer = setTimeout(() => settle(new TargetUnreachable('timeout')), timeoutMs)
+    const timer = setTimeout(() => settle(new TargetUnreachable(noAnswer)), timeoutMs)
     socket.once('connect', () => settle())
     socket.once('error', (cause) => settle(new TargetUnreachable(wordsFor(cause), { cause })))
     if (signal.aborted) giveUp()

@@ -5,8 +5,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { silentLogger } from '../../../core/index.ts'
 import { labAuthority, labMaterial } from '../../../http/tls-lab.suite.ts'
 import { type Channel, join, socketLeg } from '../../link/index.ts'
+import { portOf } from '../../ports/index.ts'
 import { FakeDial } from '../fake-agent.suite.ts'
-import { portOf } from '../listening/listen.ts'
 import { NodeTraffic, type NodeTrafficParts } from './node-traffic.ts'
 
 const closing: (() => unknown)[] = []

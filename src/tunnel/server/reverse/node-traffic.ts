@@ -1,7 +1,8 @@
 import type { Logger } from '../../../core/index.ts'
 import { type IncomingDial, type Leg, socketLeg } from '../../link/index.ts'
-import type { HostPort } from '../host-port.ts'
+import type { HostPort } from '../../protocol/index.ts'
 import type { SniRoute } from '../options/index.ts'
+import type { CarriedFields } from '../tunnel-hub.ts'
 import { AllowList } from './allow-list.ts'
 import { type HelloReading, readClientHello } from './client-hello.ts'
 import { connectTcp, TargetUnreachable } from './connect-tcp.ts'
@@ -15,7 +16,7 @@ export interface NodeTrafficParts {
   readonly allowedDestinations: readonly string[]
   readonly sniRoutes: readonly SniRoute[]
   /** Joins both sides and counts the connection. */
-  readonly carry: (near: Leg, far: Leg, fields: object) => Promise<void>
+  readonly carry: (near: Leg, far: Leg, fields: CarriedFields) => Promise<void>
   readonly log: Logger
   readonly dialTimeoutMs?: number
 }
@@ -74,7 +75,7 @@ export class NodeTraffic {
       throw error
     }
     const near = dial.accept()
-    if (near) await this.#parts.carry(near, socketLeg(socket), { address })
+    if (near) await this.#parts.carry(near, socketLeg(socket), { from: 'agent', address })
     else socket.destroy()
   }
 
@@ -98,7 +99,8 @@ export class NodeTraffic {
     const never = new AbortController().signal
     try {
       const socket = await this.#connect(target, never)
-      await this.#parts.carry(near, socketLeg(socket), { address, target: target.host })
+      const fields = { from: 'agent', address, target: target.host } as const
+      await this.#parts.carry(near, socketLeg(socket), fields)
     } catch (error) {
       near.close(error instanceof Error ? error : undefined)
       throw error

@@ -1,7 +1,7 @@
 import { chmod, lstat, unlink } from 'node:fs/promises'
 import type { Server } from 'node:net'
 import { isIPv6 } from 'node:net'
-import { CommandFailed, systemErrorCode } from '../../../core/index.ts'
+import { CommandFailed, systemErrorCode } from '../../core/index.ts'
 
 /** A TCP port to listen on. */
 export interface TcpPlace {

@@ -1,4 +1,4 @@
-import { defineOptions } from '../../../core/index.ts'
+import { defineOptions } from '../../core/index.ts'
 
 const group = 'Logging'
 const unused = 'accepted so that existing manifests work; our log goes to standard error'

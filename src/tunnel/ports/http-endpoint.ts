@@ -1,17 +1,17 @@
-import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { CommandFailed, systemErrorCode } from '../../core/index.ts'
+import { listen, portOf, stopListening, type TcpPlace } from './listen.ts'
 
 /** What is answered at one path. */
 export type PathHandler = (request: IncomingMessage, response: ServerResponse, url: URL) => void
 
 /** A small HTTP server with a fixed set of paths. */
 export class HttpEndpoint {
-  readonly #name: string
+  readonly #purpose: string
   readonly #server: Server
 
-  constructor(name: string, paths: Readonly<Record<string, PathHandler>>) {
-    this.#name = name
+  /** `purpose` names it in errors. */
+  constructor(purpose: string, paths: Readonly<Record<string, PathHandler>>) {
+    this.#purpose = purpose
     this.#server = createServer(
       { headersTimeout: 10_000, requestTimeout: 30_000, maxHeaderSize: 16_384 },
       (request, response) => answer(paths, request, response),
@@ -20,28 +20,18 @@ export class HttpEndpoint {
     this.#server.on('error', () => {})
   }
 
-  /** Listens; an empty host stands for every address. Resolves with the port. */
-  async listen(host: string, port: number): Promise<number> {
-    this.#server.listen({ port, ...(host !== '' && { host }) })
-    try {
-      await once(this.#server, 'listening')
-    } catch (cause) {
-      const code = systemErrorCode(cause) ?? 'unknown error'
-      const where = `${host === '' ? 'every address' : host}, port ${port}`
-      const why = code === 'EADDRINUSE' ? 'the port is in use' : code
-      throw new CommandFailed('LISTEN_FAILED', `cannot serve ${this.#name} on ${where}: ${why}`, {
-        hint: 'choose another port or address, or stop the program that uses it',
-        cause,
-      })
-    }
-    const address = this.#server.address()
-    return typeof address === 'object' && address ? address.port : 0
+  /** The port that it has; 0 while it does not listen. */
+  get port(): number {
+    return portOf(this.#server)
+  }
+
+  /** Opens the port and says where it is. */
+  listen(place: TcpPlace): Promise<string> {
+    return listen(this.#server, place, this.#purpose)
   }
 
   async close(): Promise<void> {
-    if (!this.#server.listening) return
-    const closed = once(this.#server, 'close')
-    this.#server.close()
+    const closed = stopListening(this.#server)
     this.#server.closeAllConnections()
     await closed
   }

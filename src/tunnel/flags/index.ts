@@ -1,0 +1,2 @@
+export { checkFeatureGate, readFeatureGates } from './feature-gates.ts'
+export { klogOptions } from './klog-options.ts'
