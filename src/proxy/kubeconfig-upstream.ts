@@ -1,7 +1,8 @@
+import type { Logger } from '../core/index.ts'
 import { contextConnectionOptions, type PluginHost } from '../credentials/index.ts'
 import { Connections, type ProxyEnv } from '../credentials/transport/index.ts'
-import type { ResolvedContext } from '../kubeconfig/index.ts'
-import { upstreamOn } from './transport-upstream.ts'
+import { clusterLocation, type ResolvedContext } from '../kubeconfig/index.ts'
+import { upgradeBy, upstreamOn } from './transport-upstream.ts'
 import type { Upstream } from './upstream.ts'
 
 /** Browsers open many streams at once, and none of them may wait for another. */
@@ -16,19 +17,49 @@ export interface KubeconfigUpstreamOptions {
   readonly plugins: PluginHost
   /** HTTPS_PROXY, HTTP_PROXY and NO_PROXY are read from it. */
   readonly env: ProxyEnv
+  readonly log: Logger
+  /** How often a cluster that is followed is asked where it is; 10 minutes unless given. */
+  readonly everyMs?: number
 }
 
-/** The API server of a kubeconfig's context, reached with the context's credentials. */
-export async function upstreamFromKubeconfig(
-  options: KubeconfigUpstreamOptions,
-): Promise<Upstream> {
+/**
+ * The API server of a kubeconfig's context, reached with the context's credentials. A cluster whose id is
+ * known is followed where it goes; of any other nobody could tell whether it is still the same.
+ */
+export const upstreamFromKubeconfig = (options: KubeconfigUpstreamOptions): Promise<Upstream> =>
+  clusterLocation(options.context.cluster).clusterId === undefined
+    ? fixedUpstream(options)
+    : followedUpstream(options)
+
+const originOf = (address: string): string => new URL(address).origin
+
+async function followedUpstream(options: KubeconfigUpstreamOptions): Promise<Upstream> {
+  const { context, appendServerPath, plugins, env, log, everyMs } = options
+  const { FollowedCluster } = await import('../discovery/refresh/index.ts')
+  const cluster = await FollowedCluster.open(context, {
+    host: { plugins, proxyEnv: env },
+    connections: { http: '1.1', maxConnections },
+    ...(!appendServerPath && { dialled: originOf }),
+    ...(everyMs !== undefined && { everyMs }),
+    onChange: ({ addresses }) => log.info({ addresses }, 'the cluster says where it is now'),
+    log,
+  })
+  return {
+    server: cluster.transport.server,
+    send: (request) => cluster.transport.send(request),
+    upgrade: (request) => upgradeBy((asked) => cluster.upgrade(asked), request),
+    destroy: () => cluster.close(),
+  }
+}
+
+async function fixedUpstream(options: KubeconfigUpstreamOptions): Promise<Upstream> {
   const { context, appendServerPath, plugins, env } = options
   const usual = await contextConnectionOptions(context, { plugins, proxyEnv: env })
   const { servers, credentials, tls } = usual
   const addresses = typeof servers === 'string' ? [servers] : servers
   const connections = new Connections({
     ...usual,
-    servers: appendServerPath ? addresses : addresses.map((server) => new URL(server).origin),
+    servers: appendServerPath ? addresses : addresses.map(originOf),
     // Streams of different clients must not share one window.
     http: '1.1',
     maxConnections,

@@ -71,6 +71,7 @@ export class ProxyLab {
       appendServerPath,
       plugins: nodePluginHost(),
       env: {},
+      log: silentLogger,
     })
     return {
       listen: { address: '127.0.0.1', port: 0 },

@@ -1,7 +1,9 @@
 import {
+  type UpgradeOutcome as AskedUpgrade,
   type Connections,
   createTransport,
   requestUpgrade,
+  type UpgradeRequest,
 } from '../credentials/transport/index.ts'
 import type { UpgradeOutcome, Upstream, UpstreamRequest } from './upstream.ts'
 
@@ -11,17 +13,18 @@ export function upstreamOn(connections: Connections): Upstream {
   return {
     server: connections.server,
     send: (request) => transport.send(request),
-    upgrade: (request) => upgradeOn(connections, request),
+    upgrade: (request) => upgradeBy((asked) => requestUpgrade(connections, asked), request),
     destroy: () => transport.destroy(),
   }
 }
 
-async function upgradeOn(
-  connections: Connections,
+/** Asks for another protocol in whichever way a connection is had. */
+export async function upgradeBy(
+  ask: (request: UpgradeRequest) => Promise<AskedUpgrade>,
   { method, path, headers, relayed, signal }: UpstreamRequest,
 ): Promise<UpgradeOutcome> {
   const { upgrade, connection: _, ...others } = headers
-  const { upgraded, refused } = await requestUpgrade(connections, {
+  const { upgraded, refused } = await ask({
     method,
     path,
     headers: { ...others, upgrade: String(upgrade) },

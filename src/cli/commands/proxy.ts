@@ -59,6 +59,7 @@ export const proxyCommand = defineCommand({
       appendServerPath: values.appendServerPath,
       plugins: await pluginHostOf(io),
       env: io.env,
+      log,
     })
     const proxy = new LocalProxy({
       listen,

@@ -1,10 +1,14 @@
-import type { Transport, TransportRequest, TransportResponse } from '../../client/index.ts'
+import type { Transport, TransportRequest } from '../../client/index.ts'
 import { type Clock, type Logger, systemClock } from '../../core/index.ts'
 import type { ContextHost } from '../../credentials/index.ts'
 import {
   Connections,
+  type ConnectionsOptions,
   createTransport,
   ReplaceableTrust,
+  requestUpgrade,
+  type UpgradeOutcome,
+  type UpgradeRequest,
 } from '../../credentials/transport/index.ts'
 import {
   type Cluster,
@@ -21,6 +25,10 @@ import { type Refreshed, refreshLocation } from './refresh-location.ts'
 export interface FollowedClusterOptions {
   /** Runs plugins under this process unless given. */
   readonly host?: ContextHost
+  /** How its connections differ from the usual ones. */
+  readonly connections?: Pick<ConnectionsOptions, 'http' | 'maxConnections'>
+  /** What is dialled for an address of the cluster; the address itself unless given. */
+  readonly dialled?: (address: string) => string
   /** How often the cluster is asked where it is; 10 minutes unless given. */
   readonly everyMs?: number
   /** Told when it could not be asked; the next time is soon enough. */
@@ -66,7 +74,8 @@ export class FollowedCluster {
     const inner = createTransport(parts.connections)
     this.transport = {
       server: inner.server,
-      send: (request) => this.#send(inner, request),
+      send: (request) =>
+        this.#wherever(() => inner.send(request), request.signal, isReplayable(request)),
       destroy: () => this.close(),
     }
   }
@@ -83,7 +92,13 @@ export class FollowedCluster {
     const made = await contextConnectionOptions(context, host)
     const pem = await made.tls?.trust?.current()
     const trust = pem === undefined ? undefined : new ReplaceableTrust(pem)
-    const connections = new Connections({ ...made, ...(trust && { tls: { ...made.tls, trust } }) })
+    const addresses = typeof made.servers === 'string' ? [made.servers] : made.servers
+    const connections = new Connections({
+      ...made,
+      ...options.connections,
+      servers: options.dialled ? addresses.map(options.dialled) : addresses,
+      ...(trust && { tls: { ...made.tls, trust } }),
+    })
     const parts = { connections, trust, withSystemRoots }
     const followed = new FollowedCluster(context, { ...options, host }, parts)
     followed.#askLater()
@@ -93,6 +108,11 @@ export class FollowedCluster {
   /** Where the cluster is, as far as is known. */
   get location(): ClusterLocation {
     return clusterLocation(this.#context.cluster)
+  }
+
+  /** Asks the cluster to speak another protocol. */
+  upgrade(request: UpgradeRequest): Promise<UpgradeOutcome> {
+    return this.#wherever(() => requestUpgrade(this.#connections, request), request.signal)
   }
 
   /** Asks the cluster where it is and takes that over; throws LocationLost. */
@@ -127,21 +147,22 @@ export class FollowedCluster {
   #adopt(cluster: Cluster): void {
     this.#context = { ...this.#context, cluster }
     const { addresses, rootsPem, systemRoots } = this.location
-    this.#connections.useServers(addresses)
+    const { dialled } = this.#options
+    this.#connections.useServers(dialled ? addresses.map(dialled) : addresses)
     if (rootsPem !== undefined)
       this.#trust?.replace(systemRoots ? this.#withSystemRoots(rootsPem) : rootsPem)
     this.#options.onChange?.(this.location)
   }
 
-  async #send(inner: Transport, request: TransportRequest): Promise<TransportResponse> {
+  /** Asks once more where the cluster is at no address that was known, and another process has written down where it is now. */
+  async #wherever<T>(ask: () => Promise<T>, signal: AbortSignal, isReplayable = true): Promise<T> {
     try {
-      return await inner.send(request)
+      return await ask()
     } catch (error) {
-      const lost = lostBy(addressFailures(error, inner.server))
-      if (!lost || request.signal.aborted) throw error
-      // Another process may have followed the cluster and written down where it is now.
-      if (!(await this.#adoptFile()) || !isReplayable(request)) throw lost
-      return inner.send(request)
+      const lost = lostBy(addressFailures(error, this.#connections.server))
+      if (!lost || signal.aborted) throw error
+      if (!(await this.#adoptFile()) || !isReplayable) throw lost
+      return ask()
     }
   }
 
