@@ -138,7 +138,7 @@ describe.skipIf(outwardAddress === undefined)('a connection that leaves HTTP', (
     ['two protocols [ADDON-T45]', 400, { ...websocket, Upgrade: ['websocket', 'foo'] }],
     ['a list of protocols [ADDON-T45]', 400, { ...websocket, Upgrade: 'websocket, foo' }],
     ['a WebSocket without its key [ADDON-T45]', 400, { ...websocket, 'Sec-WebSocket-Key': [] }],
-    ['an old WebSocket [ADDON-T45]', 400, { ...websocket, 'Sec-WebSocket-Version': '12' }],
+    ['an old WebSocket [ADDON-T45]', 426, { ...websocket, 'Sec-WebSocket-Version': '12' }],
     [
       'a WebSocket of a foreign page [ADDON-T43]',
       403,
@@ -152,6 +152,57 @@ describe.skipIf(outwardAddress === undefined)('a connection that leaves HTTP', (
     expect(answered.match(/HTTP\/1.1/g)).toHaveLength(1)
     expect([received, accepted]).toEqual([[], before])
   })
+
+  test('of another version is told which there is', async () => {
+    const headers = { ...websocket, 'Sec-WebSocket-Version': '8' }
+    const answered = await text(await shake(`${base}/`, headers))
+    expect(answered).toMatch(/\r\nSec-WebSocket-Version: 13\r\n/)
+    expect(answered).toMatch(/\r\nUpgrade: websocket\r\n/)
+    expect(answered).toContain('"code":426')
+  })
+
+  test('needs the right to act as somebody else for create too, not only for get [ADDON-X6]', async () => {
+    answer = switching()
+    await lab.user('owner', [allOfProxy('get', 'create')])
+    const acting = (...verbs: string[]) => [
+      allOfProxy(...verbs.map((verb) => `impersonate-on:user-info:${verb}`)),
+    ]
+    const asOwner = { ...websocket, 'Impersonate-User': 'owner' }
+    const reader = await lab.user('acts-reading', acting('get'))
+    const both = await lab.user('acts', acting('get', 'create'))
+    for (const name of ['acts-reading', 'acts']) await mayBe(name, 'owner')
+    const get = await reader.get(`${base}/`, { 'Impersonate-User': 'owner' })
+    expect(get.text).not.toContain('impersonate')
+    const refused = await text(await shake(`${base}/`, asOwner, '', reader))
+    expect(refused).toMatch(/^HTTP\/1.1 403 /)
+    expect(received).toEqual([])
+    const socket = await shake(`${base}/`, asOwner, '', both)
+    expect(await headOf(socket)).toContain('101 Switching')
+    socket.destroy()
+  })
+
+  /** Lets somebody be somebody else, for what they may do as them. */
+  async function mayBe(name: string, other: string): Promise<void> {
+    const group = 'rbac.authorization.k8s.io'
+    const shared = { group, version: 'v1', namespaced: false }
+    const kind = (kind: string, resource: string) => ({ ...shared, kind, resource })
+    await lab.create(kind('ClusterRole', 'clusterroles'), {
+      metadata: { name: `be-${name}` },
+      rules: [
+        {
+          apiGroups: ['authentication.k8s.io'],
+          resources: ['users'],
+          verbs: ['impersonate:user-info'],
+          resourceNames: [other],
+        },
+      ],
+    })
+    await lab.create(kind('ClusterRoleBinding', 'clusterrolebindings'), {
+      metadata: { name: `be-${name}` },
+      roleRef: { apiGroup: group, kind: 'ClusterRole', name: `be-${name}` },
+      subjects: [{ apiGroup: group, kind: 'User', name }],
+    })
+  }
 
   test.each(['http://localhost:8001', 'http://ws.default.localhost:8001', 'https://api'])(
     'a page of %s may open one',

@@ -226,7 +226,7 @@ describe.skipIf(outwardAddress === undefined)('the service proxy', () => {
 
     test.each([
       ['/teapot', 'no-cache, private'],
-      ['/cache', 'max-age=60, private'],
+      ['/cache', 'private, max-age=60'],
     ])('caches are told that %s is for one user [ADDON-T59]', async (path, expected) => {
       expect((await admin.get(base + path)).headers['cache-control']).toBe(expected)
     })

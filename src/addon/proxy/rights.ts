@@ -5,12 +5,16 @@ import type { ServiceProxyParts } from './service-proxy-parts.ts'
 
 type Rights = Pick<ServiceProxyParts, 'authorizer' | 'impersonate'>
 
+/** The right to act as somebody else is asked for with every verb: it may be for reading only. */
 async function decide(
-  { authentication, info }: AuthorizedRequest,
+  { request, authentication, info }: AuthorizedRequest,
   verb: string,
-  { authorizer }: Rights,
+  { authorizer, impersonate }: Rights,
   signal: AbortSignal,
 ): Promise<Decision> {
+  const { impersonator, ...acting } = authentication
+  if (impersonator)
+    await impersonate(request, { ...acting, user: impersonator }, { verb, resource: info }, signal)
   const attributes = { user: authentication.user, verb, resource: info }
   return scopeDecision(authentication, attributes) ?? authorizer.authorize(attributes, signal)
 }
@@ -33,10 +37,6 @@ export async function isStillAllowed(
   rights: Rights,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const { impersonator, ...acting } = asked.authentication
-  const action = { verb: asked.info.verb, resource: asked.info }
-  if (impersonator)
-    await rights.impersonate(asked.request, { ...acting, user: impersonator }, action, signal)
   for (const verb of verbs) {
     const { allowed } = await decide(asked, verb, rights, signal)
     if (!allowed) return false

@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http'
 import {
   ApiError,
   type AuthorizedRequest,
+  badRequest,
   hasReason,
   pause,
   StreamCut,
@@ -21,6 +22,7 @@ import { isMarker, setMarker, wantsGroups } from './identity/index.ts'
 import { type Admission, Budgets, limitsOfService, type SessionKind } from './limits/index.ts'
 import { type Plan, planRequest } from './plan-request.ts'
 import { type ProxyMetrics, proxyMetrics } from './proxy-metrics.ts'
+import { refuseVersion } from './refuse-version.ts'
 import { isStillAllowed, requireCreate } from './rights.ts'
 import type { ServiceProxyParts } from './service-proxy-parts.ts'
 import { type CutReason, type Session, SessionBook } from './session/index.ts'
@@ -87,8 +89,9 @@ export class ServiceProxy {
     const { response } = client
     const verdict = judgeUpgrade(authorized.request)
     if (verdict.problem !== undefined) {
-      if (verdict.status === 426) response.setHeader('Sec-WebSocket-Version', '13')
-      throw new ApiError('BadRequest', verdict.problem)
+      if (verdict.status === 400) throw badRequest(verdict.problem)
+      refuseVersion(response, verdict.problem)
+      return
     }
     await requireCreate(authorized, this.#parts, signal)
     const plan = await planRequest(authorized, resource, this.#parts, signal)
@@ -103,7 +106,8 @@ export class ServiceProxy {
     const { recheckMs } = this.#parts
     while (!signal.aborted) {
       await pause(Math.min(longestSweepMs, recheckMs), signal)
-      await this.sessions.sweep(recheckMs, signal)
+      // Not waited for: a check that takes its time must not keep the others from their end.
+      void this.sessions.sweep(recheckMs, signal)
       this.#budgets.sweep()
     }
     this.#connections.close()
@@ -136,8 +140,8 @@ export class ServiceProxy {
     const { username } = impersonator ?? user
     const own = service && limitsOfService(service, limits)
     const claims = [
-      { key: username, limits },
-      ...(own ? [{ key: `${username}\0${target.namespace}/${target.name}`, limits: own }] : []),
+      { key: `all ${username}`, limits },
+      ...(own ? [{ key: `${target.namespace}/${target.name} ${username}`, limits: own }] : []),
     ]
     try {
       return this.#budgets.enter(kind, claims)

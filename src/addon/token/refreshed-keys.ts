@@ -1,4 +1,4 @@
-import type { Clock, Logger } from '../../core/index.ts'
+import { type Clock, type Logger, withinTime } from '../../core/index.ts'
 import type { CompactJws } from '../../jose/index.ts'
 import type { AddonKeySource } from './key-source.ts'
 import { AddonTokenRefused } from './token-refused.ts'
@@ -20,6 +20,8 @@ export interface RefreshedKeysOptions {
   /** How often strangers' tokens can make us ask. */
   readonly pauseMs?: number
 }
+
+const answerMs = 5_000
 
 const defaults = { everyMs: 60_000, graceMs: 300_000, staleMs: 3_600_000, pauseMs: 5_000 }
 
@@ -84,7 +86,7 @@ export class RefreshedKeys implements AddonKeySource {
     const { load, clock, log, signal } = this.#options
     this.#asked = clock.monotonic()
     try {
-      this.#take(await load(AbortSignal.any([signal, AbortSignal.timeout(5_000)])))
+      this.#take(await withinTime(answerMs, signal, load))
     } catch (err) {
       if (!signal.aborted) log.warn({ err, keys: this.name }, 'the keys cannot be asked for')
     }

@@ -11,20 +11,27 @@ export interface AnswerPlaces extends UrlPlaces {
 
 /**
  * What an add-on may not say in the name of an origin that it shares with the API and with other add-ons: who else may
- * read it, that its other data be wiped, that it be asked elsewhere or by TLS only, or that its users log in by Basic.
+ * read it, that its other data be wiped, that it be asked elsewhere or by TLS only, to whom browsers report all that is
+ * asked of it, or that its users log in by Basic.
  */
 const notTheirs = new Set([
-  'access-control-allow-origin',
+  'accept-ch',
   'access-control-allow-credentials',
   'access-control-allow-headers',
   'access-control-allow-methods',
+  'access-control-allow-origin',
+  'access-control-expose-headers',
+  'access-control-max-age',
   'alt-svc',
   'audit-id',
   'clear-site-data',
+  'nel',
+  'report-to',
   'service-worker-allowed',
-  tunnelHeader.toLowerCase(),
+  'set-login',
   'strict-transport-security',
   'www-authenticate',
+  tunnelHeader.toLowerCase(),
 ])
 
 /** Policies under which a page would not say to us, either, which add-on it belongs to. */
@@ -67,5 +74,6 @@ function privately(values: readonly string[] | undefined): string {
     .map((directive) => directive.trim())
     .filter((directive) => directive !== '')
     .filter((directive) => !/^(?:public|private|s-maxage|proxy-revalidate)\b/i.test(directive))
-  return [...kept, 'private'].join(', ')
+  // In front: behind a quote that is never closed nobody would read it.
+  return ['private', ...kept].join(', ')
 }

@@ -6,10 +6,12 @@ import {
 } from 'node:http'
 import { pipeline, type Readable } from 'node:stream'
 import { systemErrorCode } from '../../../core/index.ts'
+import { announcedTrailers, keptTrailers } from '../../../http/index.ts'
 import { htmlStreams, isReadableCoding, rewriteUrl } from '../rewrite/index.ts'
-import { type AnswerPlaces, clientHeaders } from './answer-headers.ts'
+import { headOf } from './answer-head.ts'
+import { clientHeaders } from './answer-headers.ts'
 import { type Forwarding, unreachable } from './exchange.ts'
-import { relay } from './relay.ts'
+import { type Meter, metered, relay } from './relay.ts'
 import { hasBody } from './request-headers.ts'
 
 /** Methods that change nothing, so that sending them twice does no harm. */
@@ -32,12 +34,7 @@ export async function sendAnswer(
   answer: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  try {
-    writeHead(forwarding, answer, response)
-  } catch (cause) {
-    answer.destroy()
-    throw unreachable(cause)
-  }
+  writeHead(forwarding, answer, response)
   if (forwarding.request.method === 'HEAD' || hasNoBody(answer)) {
     answer.resume()
     response.end()
@@ -74,38 +71,30 @@ function open({ connections, backend, request, path, headers }: Forwarding): Cli
   })
 }
 
-function answerTo(
+async function answerTo(
   outgoing: ClientRequest,
   { request, signal, meters }: Forwarding,
 ): Promise<IncomingMessage> {
-  return new Promise((resolve, reject) => {
-    outgoing.once('response', (answer: IncomingMessage) => {
-      // A backend that has said all wants no more: what is left of the body would wait for it in vain.
-      answer.once('end', () => {
-        if (!outgoing.writableFinished) outgoing.destroy()
-      })
-      resolve(answer)
-    })
-    outgoing.on('error', reject) // stays: a cut after the answer's head is reported here as well
-    // Not by Node's option: its requests do not notice an abort before they have a connection.
-    const abort = (): void => {
-      outgoing.destroy()
-      reject(signal.reason)
-    }
-    signal.addEventListener('abort', abort, { once: true })
-    if (signal.aborted) abort()
-    outgoing.once('close', () => signal.removeEventListener('abort', abort))
-    if (!hasBody(request)) {
-      outgoing.end()
-      return
-    }
+  const awaited = headOf(outgoing, signal)
+  if (hasBody(request)) {
     request.once('error', () => outgoing.destroy())
     relay(request, outgoing, meters.toBackend)
+  } else outgoing.end()
+  const { answer, switched } = await awaited
+  if (switched) {
+    switched.socket.destroy()
+    throw new Error('it changed to a protocol that nobody asked for')
+  }
+  // A backend that has said all wants no more: what is left of the body would wait for it in vain.
+  answer.once('end', () => {
+    if (!outgoing.writableFinished) outgoing.destroy()
   })
+  return answer
 }
 
+/** Writes the head, or takes back what was written of it: the refusal that follows is ours and not the backend's. */
 function writeHead(
-  { places, added }: Forwarding,
+  { places, added, request }: Forwarding,
   answer: IncomingMessage,
   response: ServerResponse,
 ): void {
@@ -113,11 +102,26 @@ function writeHead(
   for (const [name, values] of added) headers.set(name, [...(headers.get(name) ?? []), ...values])
   // The length of what it becomes is not known.
   if (isRewritten(answer)) headers.delete('content-length')
-  for (const [name, values] of headers) {
-    const [only = ''] = values
-    response.setHeader(name, values.length > 1 ? values : only)
+  const trailers = trailersOf(answer, request)
+  if (trailers.length > 0) headers.set('trailer', [trailers.join(', ')])
+  try {
+    for (const [name, values] of headers) {
+      const [only = ''] = values
+      response.setHeader(name, values.length > 1 ? values : only)
+    }
+    response.writeHead(answer.statusCode ?? 502)
+  } catch (cause) {
+    answer.destroy()
+    for (const name of headers.keys()) response.removeHeader(name)
+    throw unreachable(cause)
   }
-  response.writeHead(answer.statusCode ?? 502)
+}
+
+/** The trailers that an answer will have, where there is a body and a protocol that can have them. */
+function trailersOf(answer: IncomingMessage, { method, httpVersion }: IncomingMessage): string[] {
+  const hasPlace = httpVersion !== '1.0' && method !== 'HEAD' && !hasNoBody(answer)
+  const isChunked = answer.headers['transfer-encoding'] !== undefined
+  return hasPlace && isChunked ? announcedTrailers(answer.rawHeaders) : []
 }
 
 const hasNoBody = ({ statusCode }: IncomingMessage): boolean =>
@@ -138,10 +142,11 @@ const codingOf = (header: string | undefined): string => header?.trim().toLowerC
 
 /** Resolves when the client has all of it or is gone. */
 function sendBody(
-  { places, meters, signal }: Forwarding,
+  forwarding: Forwarding,
   answer: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
+  const { request, meters, signal } = forwarding
   return new Promise((resolve) => {
     const cut = (): void => {
       answer.destroy()
@@ -156,13 +161,18 @@ function sendBody(
       // What breaks off at the backend breaks off at the client too.
       if (!answer.readableEnded) cut()
     })
-    const body = isRewritten(answer) ? rewritten(answer, places) : answer
+    const isPage = isRewritten(answer)
+    const body = isPage ? rewritten(answer, forwarding) : answer
     body.on('error', cut)
+    if (signal.aborted) cut()
     let hasBegun = false
     body.once('data', () => {
       hasBegun = true
     })
-    relay(body, response, meters.toClient)
+    relay(body, response, isPage ? unmetered : meters.toClient, () => {
+      const kept = keptTrailers(answer.rawTrailers, trailersOf(answer, request))
+      if (kept.length > 0) response.addTrailers(kept)
+    })
     // Whoever waits for an event must know that it is open; but a body that is here goes with its head in one piece.
     setImmediate(() => {
       if (!hasBegun && !response.destroyed && !response.writableEnded) response.flushHeaders()
@@ -170,10 +180,14 @@ function sendBody(
   })
 }
 
-function rewritten(answer: IncomingMessage, places: AnswerPlaces): Readable {
+const unmetered: Meter = () => 0
+
+/** A page counts as what it is unpacked: a small one may stand for one without end, and each byte of that costs us. */
+function rewritten(answer: IncomingMessage, { places, meters }: Forwarding): Readable {
   const coding = codingOf(answer.headers['content-encoding'])
-  const streams = htmlStreams(coding, (url) => rewriteUrl(url, places))
+  const [first, ...others] = htmlStreams(coding, (url) => rewriteUrl(url, places))
   let last: Readable = answer
-  for (const stream of streams) last = pipeline(last, stream, () => {})
+  for (const stream of [first, metered(meters.toClient), ...others])
+    last = pipeline(last, stream, () => {})
   return last
 }

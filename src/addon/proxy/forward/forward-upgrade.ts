@@ -6,6 +6,7 @@ import {
 } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { responseHead } from '../../../http/index.ts'
+import { headOf } from './answer-head.ts'
 import { clientHeaders } from './answer-headers.ts'
 import { type Forwarding, unreachable } from './exchange.ts'
 import { sendAnswer } from './forward-request.ts'
@@ -52,7 +53,7 @@ export async function forwardUpgrade(forwarding: Forwarding, client: LeavingClie
   }
 }
 
-function ask(forwarding: Forwarding, protocol: string, connection: Duplex): Promise<Outcome> {
+async function ask(forwarding: Forwarding, protocol: string, connection: Duplex): Promise<Outcome> {
   const { backend, request, path, headers, signal } = forwarding
   const outgoing: ClientRequest = openRequest({
     createConnection: () => connection,
@@ -63,22 +64,13 @@ function ask(forwarding: Forwarding, protocol: string, connection: Duplex): Prom
     path,
     headers: [...headers, 'Connection', 'Upgrade', 'Upgrade', protocol],
   })
-  return new Promise((resolve, reject) => {
-    const abort = (): void => {
-      outgoing.destroy()
-      reject(signal.reason)
-    }
-    signal.addEventListener('abort', abort, { once: true })
-    outgoing.once('upgrade', (answer: IncomingMessage, socket: Duplex, head: Buffer) => {
-      signal.removeEventListener('abort', abort)
-      if (answer.headers.upgrade?.toLowerCase() === protocol.toLowerCase())
-        resolve({ answer, backend: socket, head })
-      else reject(new Error('it changed to another protocol than it was asked for'))
-    })
-    outgoing.once('response', (answer: IncomingMessage) => resolve({ answer }))
-    outgoing.on('error', reject)
-    outgoing.end()
-  })
+  const awaited = headOf(outgoing, signal)
+  outgoing.end()
+  const { answer, switched } = await awaited
+  if (!switched) return { answer }
+  if (answer.headers.upgrade?.toLowerCase() === protocol.toLowerCase())
+    return { answer, backend: switched.socket, head: switched.head }
+  throw new Error('it changed to another protocol than it was asked for')
 }
 
 function join(

@@ -1,6 +1,6 @@
 import { request as openRequest } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { pause } from '../../../core/index.ts'
+import { pause, withinTime } from '../../../core/index.ts'
 import { renewTunnelHeader, tunnelHeader } from '../../token/index.ts'
 import type { Forwarding } from './exchange.ts'
 
@@ -26,14 +26,20 @@ export async function keepTunnel(
   for (;;) {
     await pause(renewal.everyMs, signal)
     if (signal.aborted) return
-    const token = await renewal.token()
-    const within = AbortSignal.any([signal, AbortSignal.timeout(answerMs)])
-    await renew(
-      forwarding,
-      [renewTunnelHeader, name, 'Authorization', `Bearer ${token}`],
-      within,
-    ).catch(() => {})
+    // What fails now may work the next time; until then the token that it had may be enough.
+    await renewOnce(forwarding, renewal, name, signal).catch(() => {})
   }
+}
+
+async function renewOnce(
+  forwarding: Forwarding,
+  renewal: NonNullable<Forwarding['renewal']>,
+  name: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const token = await renewal.token()
+  const headers = [renewTunnelHeader, name, 'Authorization', `Bearer ${token}`]
+  await withinTime(answerMs, signal, (within) => renew(forwarding, headers, within))
 }
 
 async function renew(

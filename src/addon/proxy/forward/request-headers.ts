@@ -5,6 +5,7 @@ import {
   foldHeaderName,
   headerPairs,
   rawHeaderValues,
+  takesTrailers,
 } from '../../../http/index.ts'
 import { renewTunnelHeader, tunnelHeader } from '../../token/index.ts'
 
@@ -43,6 +44,7 @@ export function backendHeaders(request: IncomingMessage, facts: ForwardedFacts):
   const hops = [...rawHeaderValues(rawHeaders, 'x-forwarded-for'), facts.peer]
   out.push('X-Forwarded-For', hops.filter((hop) => hop !== '').join(', '))
   out.push('X-Forwarded-Uri', facts.uri)
+  if (takesTrailers(rawHeaders)) out.push('TE', 'trailers')
   if (facts.token !== undefined) out.push('Authorization', `Bearer ${facts.token}`)
   out.push(...framing(request))
   return out

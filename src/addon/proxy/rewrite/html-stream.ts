@@ -27,7 +27,10 @@ export const isReadableCoding = (coding: string): boolean =>
   coding === '' || coding === 'identity' || coders.has(coding)
 
 /** The streams through which a page passes one after another. */
-export function htmlStreams(coding: string, rewriteUrl: (url: string) => string): Transform[] {
+export function htmlStreams(
+  coding: string,
+  rewriteUrl: (url: string) => string,
+): readonly [Transform, ...Transform[]] {
   const rewriter = new HtmlRewriter(rewriteUrl)
   const rewriting = new Transform({
     transform(chunk: Buffer, _encoding, done) {

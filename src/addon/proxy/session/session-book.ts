@@ -1,4 +1,4 @@
-import type { Clock, KubeObject } from '../../../core/index.ts'
+import { aborted, type Clock, type KubeObject, withinTime } from '../../../core/index.ts'
 import { Session, type SessionFacts } from './session.ts'
 
 /** A session that began or ended, with the revision of that moment. */
@@ -70,22 +70,25 @@ export class SessionBook {
     return () => this.#listeners.delete(listener)
   }
 
-  /** Ends what is too old, and what its user may no longer do if that was not asked for so long. */
+  /**
+   * Ends what is too old, at once, and what its user may no longer do, if that was not asked for so long: all of these
+   * are asked about together, and an answer that does not come within another period is a no.
+   */
   async sweep(recheckMs: number, signal: AbortSignal): Promise<void> {
     const now = this.#clock.monotonic()
+    const due: Session[] = []
     for (const session of this.#open.values()) {
       const overdue = session.overdue(now)
       if (overdue) session.cut(overdue)
-      else if (now - session.checkedAt >= recheckMs) await this.#recheck(session, now, signal)
+      else if (now - session.checkedAt >= recheckMs) due.push(session)
       if (session.ageAt(now) >= shownAfterMs && this.#open.has(session.name)) this.#show(session)
     }
-  }
-
-  async #recheck(session: Session, now: number, signal: AbortSignal): Promise<void> {
-    session.checkedAt = now
-    // What cannot be known is a no.
-    const isAllowed = await session.facts.isStillAllowed(signal).catch(() => false)
-    if (!isAllowed && !signal.aborted) session.cut('not-authorized')
+    if (due.length === 0) return
+    for (const session of due) session.checkedAt = now
+    await withinTime(recheckMs, signal, async (within) => {
+      const late = aborted(within).then(() => false)
+      await Promise.all(due.map((session) => recheck(session, { signal, within, late })))
+    })
   }
 
   #show(session: Session): void {
@@ -105,4 +108,17 @@ export class SessionBook {
     if (this.#history.length > maxHistory) this.#history.shift()
     for (const listener of this.#listeners) listener(event)
   }
+}
+
+interface Recheck {
+  readonly signal: AbortSignal
+  readonly within: AbortSignal
+  /** The answer once `within` aborts. */
+  readonly late: Promise<boolean>
+}
+
+async function recheck(session: Session, { signal, within, late }: Recheck): Promise<void> {
+  const answered = session.facts.isStillAllowed(within).catch(() => false)
+  const isAllowed = await Promise.race([answered, late])
+  if (!isAllowed && !signal.aborted) session.cut('not-authorized')
 }

@@ -67,6 +67,18 @@ test('rights are asked for again once per period, and a check that fails is a no
   expect([allowed.reason, asked, broken.reason]).toEqual([undefined, 2, 'not-authorized'])
 })
 
+test('a check that hangs is a no after another period, and nothing waits for it [ADDON-X7]', async () => {
+  const clock = clockAt()
+  const book = new SessionBook(clock)
+  const hanging = book.open(facts({ isStillAllowed: () => new Promise(() => {}) }))
+  const old = book.open(facts({ maxAgeMs: 100 }))
+  clock.ms = 100
+  const swept = book.sweep(50, never)
+  expect([hanging.reason, old.reason]).toEqual([undefined, 'max-age'])
+  await swept
+  expect(hanging.reason).toBe('not-authorized')
+})
+
 test('the first reason counts', () => {
   const session = new SessionBook(clockAt()).open(facts())
   session.cut('revoked')

@@ -6,13 +6,14 @@ special[4].addSubnet('0.0.0.0', 8)
 special[4].addSubnet('127.0.0.0', 8)
 special[4].addSubnet('169.254.0.0', 16)
 special[4].addSubnet('224.0.0.0', 3)
-special[6].addAddress('::', 'ipv6')
-special[6].addAddress('::1', 'ipv6')
 special[6].addSubnet('fe80::', 10, 'ipv6')
 special[6].addSubnet('ff00::', 8, 'ipv6')
 // What stands for an IPv4 address in IPv6 is refused whatever it stands for: a Pod's address is written plainly.
+special[6].addSubnet('::', 96, 'ipv6')
 special[6].addSubnet('::ffff:0:0', 96, 'ipv6')
 special[6].addSubnet('64:ff9b::', 96, 'ipv6')
+special[6].addSubnet('64:ff9b:1::', 48, 'ipv6')
+special[6].addSubnet('2002::', 16, 'ipv6')
 
 /** Whether an address may be that of a Pod or a node: an IP that is not loopback, link-local, multicast or unspecified. */
 export function isDialable(address: string): boolean {

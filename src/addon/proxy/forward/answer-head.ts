@@ -1,0 +1,38 @@
+import type { ClientRequest, IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
+
+/** The head of a backend's answer, and the connection if that now speaks another protocol. */
+export interface AnswerHead {
+  readonly answer: IncomingMessage
+  readonly switched?: { readonly socket: Duplex; readonly head: Buffer }
+}
+
+/** Early hints and the like are no answer, and without a limit a backend could send nothing else. */
+const maxHints = 100
+
+/** Waits for the head of the answer; rejects with the signal's reason when that aborts first. */
+export function headOf(outgoing: ClientRequest, signal: AbortSignal): Promise<AnswerHead> {
+  return new Promise((resolve, reject) => {
+    let hints = 0
+    outgoing.on('information', () => {
+      hints += 1
+      if (hints > maxHints) outgoing.destroy(new Error('it gives hints and no answer'))
+    })
+    outgoing.once('response', (answer) => resolve({ answer }))
+    outgoing.once('upgrade', (answer, socket: Duplex, head) =>
+      resolve({ answer, switched: { socket, head } }),
+    )
+    outgoing.on('error', reject) // stays: a cut after the answer's head is reported here as well
+    // Not by Node's option: its requests do not notice an abort before they have a connection.
+    const abort = (): void => {
+      outgoing.destroy()
+      reject(signal.reason)
+    }
+    signal.addEventListener('abort', abort, { once: true })
+    if (signal.aborted) abort()
+    outgoing.once('close', () => {
+      signal.removeEventListener('abort', abort)
+      reject(new Error('it closed the connection'))
+    })
+  })
+}
