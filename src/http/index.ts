@@ -1,5 +1,6 @@
 export * from './accept.ts'
 export * from './ambiguous-headers.ts'
+export { type AnswerHead, headOf } from './answer-head.ts'
 export * from './hop-by-hop.ts'
 export { isIdentityHeader } from './identity-headers.ts'
 export { type ListenAddress, listenOnAll } from './listen.ts'

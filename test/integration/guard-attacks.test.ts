@@ -222,7 +222,7 @@ describe('names of users arrive whole and unambiguous', () => {
     ['bob ', 'bob%20', ['percent']],
     ['é', '%C3%A9', ['percent']],
     ['bob, root', 'bob%2C%20root', ['percent']],
-    ['100%25', '100%25', []],
+    ['bob%2C%20root', 'bob%252C%2520root', ['percent']],
     ['system:serviceaccount:a:b', 'system:serviceaccount:a:b', []],
     ['Ann Smith', 'Ann Smith', []],
   ])('%j [ADDON-T14, ADDON-T15]', async (sub, expected, encoding) => {

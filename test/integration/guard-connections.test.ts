@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { connect, type Socket } from 'node:net'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import {
@@ -180,6 +180,8 @@ describe('answers', () => {
     ['max-age=60', 'private, max-age=60'],
     ['s-maxage=9, max-age=60', 'private, max-age=60'],
     ['no-store', 'no-store'],
+    ['private="set-cookie", max-age=60', 'private, max-age=60'],
+    ['max-age=60, x="no-store', 'private, max-age=60, x="no-store'],
   ])('with Cache-Control %s are for one user: %s [ADDON-T59]', async (said, expected) => {
     const lab = await start()
     lab.addon.onRequest = (_request, response) => {
@@ -187,6 +189,99 @@ describe('answers', () => {
     }
     const { text } = await sendRaw(lab.port, head('GET / HTTP/1.1', auth(lab)))
     expect(/\r\nCache-Control: (.*)\r\n/i.exec(text)?.[1]).toBe(expected)
+  })
+
+  test.each([
+    ['GET', ''],
+    ['POST', 'x'],
+  ])(
+    'to %s have the trailers that they announce, if they decide nothing [ADDON-X5]',
+    async (method, body) => {
+      const lab = await start()
+      const trailers = 'Grpc-Status: 0\r\nSet-Cookie: a=b\r\nX-Late: 1\r\n'
+      lab.addon.onRequest = (request) =>
+        void request.socket.write(
+          `HTTP/1.1 200 OK\r\nTrailer: Grpc-Status, Set-Cookie\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n${trailers}\r\n`,
+        )
+      const lines = ['TE: trailers', 'Connection: close', `Content-Length: ${body.length}`]
+      const asked = head(`${method} / HTTP/1.1`, auth(lab), ...lines.slice(0, body ? 3 : 2))
+      const { text } = await sendRaw(lab.port, asked + body, { untilClose: true })
+      expect(text).toMatch(/\r\nTrailer: Grpc-Status\r\n/)
+      expect(text.endsWith('2\r\nhi\r\n0\r\nGrpc-Status: 0\r\n\r\n')).toBe(true)
+      expect(lab.addon.values('te')).toEqual(['trailers'])
+    },
+  )
+
+  test('keep the last letter of a header in UTF-8', async () => {
+    const lab = await start()
+    lab.addon.onRequest = (request) =>
+      void request.socket.write(
+        'HTTP/1.1 204 No Content\r\nX-A: \t voil\xc3\xa0 \r\n\r\n',
+        'latin1',
+      )
+    const { text } = await sendRaw(lab.port, head('GET / HTTP/1.1', auth(lab)))
+    expect(text).toContain('\r\nX-A: voil\xc3\xa0\r\n')
+  })
+
+  test.each(['GET', 'POST'])(
+    'to %s that are hints without end are a 502 [ADDON-X3]',
+    async (method) => {
+      const lab = await start()
+      lab.addon.onRequest = ({ socket }) => {
+        const hints = 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'.repeat(20)
+        const more = (): void => {
+          while (!socket.destroyed && socket.write(hints));
+        }
+        socket.on('drain', more).on('error', () => {})
+        more()
+      }
+      const { status } = await sendRaw(
+        lab.port,
+        head(`${method} / HTTP/1.1`, auth(lab), 'Content-Length: 0'),
+      )
+      expect(status).toBe(502)
+    },
+  )
+
+  test('of another protocol that nobody asked for are a 502 [ADDON-X3]', async () => {
+    const lab = await start()
+    lab.addon.onRequest = ({ socket }) =>
+      void socket.write(
+        'HTTP/1.1 101 Switching Protocols\r\nUpgrade: foo\r\nConnection: Upgrade\r\n\r\n',
+      )
+    for (const lines of [[], ['Content-Length: 0']])
+      expect((await sendRaw(lab.port, head('GET / HTTP/1.1', auth(lab), ...lines))).status).toBe(
+        502,
+      )
+  })
+
+  test('that come before the request was read end it, whoever goes on sending [ADDON-X9]', async () => {
+    const early = createServer((socket) => {
+      socket.on('error', () => {})
+      socket.once('data', () => {
+        socket.pause()
+        socket.write('HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno')
+      })
+    })
+    early.listen(0, '127.0.0.1')
+    await once(early, 'listening')
+    const { port } = early.address() as AddressInfo
+    const guarded = await start({
+      ports: [{ listenPort: 0, forward: { host: '127.0.0.1', port } }],
+      limits: { lingerMs: 100 },
+    })
+    const token = `Authorization: Bearer ${guarded.token()}`
+    const { socket, heard } = await open(guarded.port)
+    socket.write(head('POST / HTTP/1.1', token, `Content-Length: ${2 ** 30}`))
+    const piece = Buffer.alloc(2 ** 20)
+    const more = (): void => {
+      while (!socket.destroyed && socket.write(piece));
+    }
+    socket.on('drain', more)
+    more()
+    await closeOf(socket)
+    expect(heard()).toMatch(/^HTTP\/1\.1 413 [^]*no$/)
+    early.close()
   })
 
   test('that are not HTTP, or none, are a 502 with a reason', async () => {
@@ -324,6 +419,32 @@ describe('a WebSocket', () => {
     await vi.waitFor(() => expect(lab.logged.join('')).toContain('"reason":"too-old"'))
   })
 
+  test.each([
+    ['says nothing', '', 504],
+    ['refuses and never ends', 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nno', 200],
+  ])(
+    'that an add-on %s to ends at the maximum age of a request [ADDON-X10]',
+    async (_what, said, status) => {
+      const lab = await start({ limits: { maxRequestMs: 300 } })
+      lab.addon.onUpgrade = (_request, socket) => void (said && socket.write(said))
+      const { socket, heard } = await open(lab.port)
+      socket.write(head('GET / HTTP/1.1', auth(lab), ...websocket))
+      await closeOf(socket)
+      expect(heard().slice(9, 12)).toBe(String(status))
+    },
+  )
+
+  test('whose add-on names it does not have two names', async () => {
+    const lab = await start()
+    lab.addon.onUpgrade = (_request, socket) =>
+      void socket.write(
+        `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSallyport-Tunnel: x\r\n\r\n;`,
+      )
+    const { socket, heard } = await openTunnel(lab)
+    expect(heard().match(/Sallyport-Tunnel/gi)).toHaveLength(1)
+    socket.destroy()
+  })
+
   test('that is idle for too long ends', async () => {
     const lab = await start({ limits: { tunnelIdleMs: 200 } })
     echoing(lab.addon)
@@ -396,6 +517,15 @@ describe('the health port', () => {
     )
   })
 
+  test('answers though somebody holds all connections of the other [ADDON-X11]', async () => {
+    const lab = await start({ limits: { maxConnections: 2 } })
+    const held = [await open(lab.port), await open(lab.port)]
+    const third = await open(lab.port)
+    await closeOf(third.socket)
+    expect(await ask(lab, '/healthz')).toBe(200)
+    for (const { socket } of held) socket.destroy()
+  })
+
   test('counts by status and reason [ADDON-G5]', async () => {
     const lab = await start()
     await sendRaw(lab.port, head('GET / HTTP/1.1', auth(lab)))
@@ -447,7 +577,7 @@ test('one address per listener: the add-on keeps the same port on loopback [ADDO
   expect(other.guard.places[0]).toBe(`127.0.0.2:${lab.addon.port}`)
 })
 
-test.each(['0.0.0.0', '::', '0:0:0:0:0:0:0:0'])(
+test.each(['0.0.0.0', '::', '0:0:0:0:0:0:0:0', '::ffff:0.0.0.0', '::FFFF:0:0'])(
   'the wildcard %s is refused [ADDON-R37]',
   async (address) => {
     await expect(startGuardLab({ addresses: [address] })).rejects.toThrow('never on all')

@@ -19,13 +19,17 @@ export function answerHeaders(rawHeaders: readonly string[]): string[] {
 
 const cacheControl = 'cache-control'
 
+const plain = /^(?:private|no-store)(?:, ?[\w-]+(?:=\d+)?)*$/i
+
+/** `private` is put in front: with a list of fields, or behind a quote that is never closed, it would not count. */
 function privately(directives: string): string {
-  if (!/public|s-maxage/i.test(directives)) {
-    return /private|no-store/i.test(directives) ? directives : `private, ${directives}`
-  }
+  if (plain.test(directives) && !/public|s-maxage/i.test(directives)) return directives
   const kept = directives
     .split(',')
     .map((directive) => directive.trim())
-    .filter((directive) => !/^(?:public|private|s-maxage=.*)$/i.test(directive))
+    .filter((directive) => directive !== '' && !shared.test(directive))
   return ['private', ...kept].join(', ')
 }
+
+/** What speaks of shared caches. */
+const shared = /^(?:public|private|s-maxage|proxy-revalidate)\b/i

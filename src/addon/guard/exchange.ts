@@ -72,7 +72,8 @@ export class Exchanges {
       }
       const { upstream } = this.#parts
       const identity = this.#identityOf(user)
-      await forward({ upstream, request, response, read, identity })
+      const { lingerMs } = this.#parts.limits
+      await forward({ upstream, request, response, read, identity, lingerMs })
     } catch (error) {
       this.#refuse(request, response, error, story)
     }
@@ -90,6 +91,9 @@ export class Exchanges {
       return
     }
     const story: Story = { began: clock.monotonic(), reason: 'ok' }
+    const late = new AbortController()
+    const timer = setTimeout(() => late.abort(tooOld()), limits.maxRequestMs)
+    socket.once('close', () => clearTimeout(timer))
     try {
       const read = readRequest(request, this.#parts.rules)
       const protocol = protocolOf(request)
@@ -97,7 +101,7 @@ export class Exchanges {
       story.user = user
       const identity = this.#identityOf(user)
       const idleMs = limits.tunnelIdleMs
-      const shared = { upstream, tunnels, request, socket, head, idleMs }
+      const shared = { upstream, tunnels, request, socket, head, idleMs, late: late.signal }
       const { status, why } = await forwardUpgrade({ ...shared, protocol, read, user, identity })
       this.#note(request, status, { ...story, reason: why === 'closed' ? 'ok' : why })
     } catch (error) {
@@ -186,7 +190,7 @@ function protocolOf(request: IncomingMessage): string {
   const verdict = judgeUpgrade(request)
   if (verdict.problem === undefined) return verdict.protocol
   if (verdict.status === 400) throw malformed(verdict.problem)
-  const headers = { 'Sec-WebSocket-Version': '13' }
+  const headers = { 'Sec-WebSocket-Version': '13', Upgrade: 'websocket' }
   throw new GuardRefused(verdict.status, 'websocket-version', verdict.problem, headers)
 }
 

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { announcedTrailers, keptTrailers } from '../../http/index.ts'
 import { answerHeaders } from './answer-headers.ts'
 import { outgoing } from './outgoing.ts'
 import type { GuardedRequest } from './read-request.ts'
@@ -14,6 +15,8 @@ export interface Forwarding {
   readonly read: GuardedRequest
   /** The headers that state who the user is. */
   readonly identity: readonly string[]
+  /** How long a body that nobody wants is still read. */
+  readonly lingerMs: number
 }
 
 /** Up to here a body goes out with its head as one text, which is one write less. */
@@ -33,6 +36,9 @@ class PlainForward implements AnswerListener {
   /** What has come before anything was sent. */
   #first: Buffer[] = []
   #hasEnded = false
+  /** The names of trailers that are passed on, and then what they say. */
+  #announced: readonly string[] = []
+  #trailers: readonly string[] = []
   #isSent = false
   #attempts = 0
 
@@ -60,9 +66,10 @@ class PlainForward implements AnswerListener {
     else if (!this.#forwarding.response.write(chunk)) this.#exchange?.hold()
   }
 
-  end(): void {
+  end(trailers: readonly string[]): void {
     this.#hasEnded = true
-    if (this.#isSent) this.#forwarding.response.end()
+    this.#trailers = trailers
+    if (this.#isSent) this.#finish()
   }
 
   settle(): void {
@@ -84,24 +91,43 @@ class PlainForward implements AnswerListener {
       this.#exchange?.cancel()
       return
     }
-    const headers = answerHeaders(head.rawHeaders)
     const [only = Buffer.alloc(0), ...more] = this.#first
     const body = more.length === 0 ? only : Buffer.concat(this.#first)
     this.#first = []
-    if (this.#hasEnded && body.length > 0 && head.length === undefined)
-      headers.push('Content-Length', String(body.length))
-    response.writeHead(head.status, head.reason, headers)
+    response.writeHead(head.status, head.reason, this.#headersFor(head, body))
     if (!this.#hasEnded) this.#sendOn(body)
     else if (body.length > 0 && body.length <= smallBody) this.#sendSmall(body)
-    else response.end(body)
+    else this.#finish(body)
     this.#promise.resolve()
+  }
+
+  #headersFor(head: ResponseHead, body: Buffer): string[] {
+    const headers = answerHeaders(head.rawHeaders)
+    this.#announced = this.#announcedBy(head)
+    if (this.#announced.length > 0) headers.push('Trailer', this.#announced.join(', '))
+    else if (this.#hasEnded && body.length > 0 && head.length === undefined)
+      headers.push('Content-Length', String(body.length))
+    return headers
+  }
+
+  #announcedBy({ hasTrailers, isChunked, rawHeaders }: ResponseHead): readonly string[] {
+    const { method, httpVersion } = this.#forwarding.request
+    const mayHave = hasTrailers && isChunked && method !== 'HEAD' && httpVersion === '1.1'
+    return mayHave ? announcedTrailers(rawHeaders) : []
+  }
+
+  #finish(body?: Buffer): void {
+    const { response } = this.#forwarding
+    if (this.#announced.length > 0)
+      response.addTrailers(keptTrailers(this.#trailers, this.#announced))
+    response.end(body)
   }
 
   /** Head and body as one text. Ended a moment later, because Node would write the end, which is nothing, as a second piece. */
   #sendSmall(body: Buffer): void {
     const { response } = this.#forwarding
     response.write(body.toString('latin1'), 'latin1')
-    queueMicrotask(() => response.end())
+    queueMicrotask(() => this.#finish())
   }
 
   #sendOn(body: Buffer): void {

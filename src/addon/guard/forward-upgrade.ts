@@ -1,7 +1,12 @@
 import type { IncomingMessage } from 'node:http'
-import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { rawHeaderValues, responseHead, withoutHeaders } from '../../http/index.ts'
+import {
+  type AnswerHead,
+  headOf,
+  rawHeaderValues,
+  responseHead,
+  withoutHeaders,
+} from '../../http/index.ts'
 import type { AddonUser } from '../token/addon-claims.ts'
 import { tunnelHeader } from '../token/renewal.ts'
 import { answerHeaders } from './answer-headers.ts'
@@ -24,6 +29,8 @@ export interface Upgrading {
   readonly user: AddonUser
   readonly identity: readonly string[]
   readonly idleMs: number
+  /** Aborts when there should have been an answer: once there is a tunnel, that has its own limits. */
+  readonly late: AbortSignal
 }
 
 /** How an upgrade ended. */
@@ -35,52 +42,41 @@ export interface UpgradeEnd {
 /** Asks the add-on for the protocol, joins the two connections and waits for their end; rejects while nothing is answered. */
 export async function forwardUpgrade(upgrading: Upgrading): Promise<UpgradeEnd> {
   const { request, socket, protocol, head } = upgrading
-  const outcome = await ask(upgrading)
-  const { answer, joined } = outcome
-  if (!joined) {
-    relayRefusal(answer, socket)
+  const { answer, switched } = await ask(upgrading)
+  if (!switched) {
+    relayRefusal(answer, upgrading)
     return { status: answer.statusCode ?? 502, why: 'refused' }
   }
+  const { socket: addon, head: first } = switched
   const [agreed = '', ...others] = rawHeaderValues(answer.rawHeaders, 'upgrade')
   if (others.length > 0 || agreed.trim().toLowerCase() !== protocol.toLowerCase()) {
-    joined.destroy()
+    addon.destroy()
     throw new GuardRefused(502, 'addon-answer-unusable', 'the add-on agreed to another protocol')
   }
-  return join(upgrading, { answer, addon: joined, first: outcome.head, head, request })
+  if (socket.destroyed) addon.destroy()
+  return join(upgrading, { answer, addon, first, head, request })
 }
 
-interface Outcome {
-  readonly answer: IncomingMessage
-  readonly joined?: Socket
-  readonly head: Buffer
-}
-
-function ask({ upstream, request, socket, protocol, read, identity }: Upgrading): Promise<Outcome> {
-  const headers = [
-    'Connection',
-    'Upgrade',
-    'Upgrade',
-    protocol,
-    ...outgoing(request, read, identity),
-  ]
+async function ask(upgrading: Upgrading): Promise<AnswerHead> {
+  const { upstream, request, socket, protocol, read, identity, late } = upgrading
+  const own = ['Connection', 'Upgrade', 'Upgrade', protocol]
+  const headers = [...own, ...outgoing(request, read, identity)]
   const { method = 'GET', url = '/' } = request
-  return new Promise((resolve, reject) => {
-    const asked = upstream.beginAlone({ method, path: url, headers })
-    const gone = (): void => void asked.destroy()
-    socket.once('close', gone)
-    asked.once('error', (error) => reject(unanswered(error)))
-    asked.once('response', (answer) => resolve({ answer, head: Buffer.alloc(0) }))
-    asked.once('upgrade', (answer, joined: Socket, head) => {
-      socket.off('close', gone)
-      if (socket.destroyed) joined.destroy()
-      resolve({ answer, joined, head })
-    })
-    asked.end()
-  })
+  const asked = upstream.beginAlone({ method, path: url, headers })
+  const gone = (): void => void asked.destroy()
+  socket.once('close', gone)
+  asked.end()
+  try {
+    return await headOf(asked, late)
+  } catch (error) {
+    throw unanswered(error)
+  } finally {
+    socket.off('close', gone)
+  }
 }
 
 /** An ordinary answer ends the connection: what the client has sent behind it is no request of ours. */
-function relayRefusal(answer: IncomingMessage, socket: Duplex): void {
+function relayRefusal(answer: IncomingMessage, { socket, late }: Upgrading): void {
   const kept = withoutHeaders(answerHeaders(answer.rawHeaders), (name) =>
     /^content-length$/i.test(name),
   )
@@ -92,11 +88,13 @@ function relayRefusal(answer: IncomingMessage, socket: Duplex): void {
   socket.on('drain', () => answer.resume())
   answer.once('close', () => socket.end(() => socket.destroy()))
   socket.once('close', () => answer.destroy())
+  late.addEventListener('abort', () => socket.destroy(), { once: true })
+  if (late.aborted) socket.destroy()
 }
 
 interface Ends {
   readonly answer: IncomingMessage
-  readonly addon: Socket
+  readonly addon: Duplex
   /** What the add-on has sent behind its answer. */
   readonly first: Buffer
   readonly head: Buffer
@@ -124,7 +122,7 @@ function join(
     }
     // Whatever the add-on says is written here, so this end is idle only when both are.
     request.socket.setTimeout(idleMs, onIdle)
-    const kept = answerHeaders(answer.rawHeaders)
+    const kept = withoutHeaders(answerHeaders(answer.rawHeaders), isTunnelHeader)
     const own = ['Upgrade', protocol, 'Connection', 'Upgrade', tunnelHeader, id]
     socket.write(responseHead(answer.statusCode ?? 502, [...own, ...kept]), 'latin1')
     if (first.length > 0) socket.write(first)
@@ -143,3 +141,5 @@ function join(
     addon.pipe(socket)
   })
 }
+
+const isTunnelHeader = (name: string): boolean => name.toLowerCase() === tunnelHeader.toLowerCase()

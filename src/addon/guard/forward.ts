@@ -1,8 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { announcedTrailers, discardUnreadBody, headOf, keptTrailers } from '../../http/index.ts'
 import { answerHeaders } from './answer-headers.ts'
 import { type Forwarding, forwardPlain } from './forward-plain.ts'
 import { outgoing } from './outgoing.ts'
-import { answerOf, unanswered } from './upstream.ts'
+import { unanswered } from './upstream.ts'
+import { AnswerUnusable } from './wire/unusable.ts'
 
 /** Sends a request on and its answer back, each as it arrives; rejects with GuardRefused while nothing is answered. */
 export function forward(forwarding: Forwarding): Promise<void> {
@@ -17,31 +19,53 @@ async function forwardWithBody({
   response,
   read,
   identity,
+  lingerMs,
 }: Forwarding): Promise<void> {
   const { method = 'GET', url = '/' } = request
   const headers = outgoing(request, read, identity)
   const asked = upstream.begin({ method, path: url, headers })
   response.once('close', () => asked.destroy())
   request.pipe(asked)
-  const answer = await answerOf(asked).catch((error: unknown) => {
+  const { answer, switched } = await headOf(asked).catch((error: unknown) => {
     throw unanswered(error)
   })
-  asked.on('error', ignore)
+  if (switched) {
+    switched.socket.destroy()
+    throw unanswered(new AnswerUnusable('nobody asked for another protocol'))
+  }
   if (response.destroyed) {
     answer.destroy()
     return
   }
-  const { statusCode = 502, statusMessage, rawHeaders } = answer
-  response.writeHead(statusCode, statusMessage, answerHeaders(rawHeaders))
-  copy(answer, response)
-  // What the add-on does not want to read must not keep the connection waiting.
-  if (!request.complete) answer.once('end', () => request.resume())
+  // An add-on that has said all wants no more: what is left of the body would wait for it in vain.
+  answer.once('end', () => {
+    if (!asked.writableFinished) asked.destroy()
+  })
+  response.once('finish', () => discardUnreadBody(request, response, lingerMs))
+  sendAnswer(answer, request, response)
 }
 
-const ignore = (): void => {}
+function sendAnswer(
+  answer: IncomingMessage,
+  { method, httpVersion }: IncomingMessage,
+  response: ServerResponse,
+): void {
+  const { statusCode = 502, statusMessage, rawHeaders, headers } = answer
+  const isChunked = headers['transfer-encoding'] !== undefined
+  const mayHaveTrailers = isChunked && method !== 'HEAD' && httpVersion === '1.1'
+  const trailers = mayHaveTrailers ? announcedTrailers(rawHeaders) : []
+  const kept = answerHeaders(rawHeaders)
+  if (trailers.length > 0) kept.push('Trailer', trailers.join(', '))
+  response.writeHead(statusCode, statusMessage, kept)
+  copy(answer, response, trailers)
+}
 
 /** By hand, since `pipeline` would make and abort a signal for every answer. */
-function copy(answer: IncomingMessage, response: ServerResponse): void {
+function copy(
+  answer: IncomingMessage,
+  response: ServerResponse,
+  trailers: readonly string[],
+): void {
   let begun = false
   answer.on('data', (chunk: Buffer) => {
     begun = true
@@ -50,6 +74,7 @@ function copy(answer: IncomingMessage, response: ServerResponse): void {
   response.on('drain', () => answer.resume())
   answer.once('end', () => {
     begun = true
+    if (trailers.length > 0) response.addTrailers(keptTrailers(answer.rawTrailers, trailers))
     response.end()
   })
   answer.on('error', () => response.destroy())

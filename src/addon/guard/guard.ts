@@ -80,6 +80,7 @@ export class Guard implements Component {
   readonly #accessLog: AccessLog
   readonly #upstreams: Upstream[] = []
   readonly #sockets = new Set<Socket>()
+  readonly #probes = new Set<Socket>()
   #servers: Server[] = []
   #isDraining = false
 
@@ -126,7 +127,7 @@ export class Guard implements Component {
     for (const server of servers) server.closeIdleConnections()
     this.#tunnels.cutAll('shutting-down')
     await Promise.race([closed, aborted(deadline)])
-    for (const socket of this.#sockets) socket.destroy()
+    for (const socket of [...this.#sockets, ...this.#probes]) socket.destroy()
     for (const upstream of this.#upstreams) upstream.destroy()
     await closed
     this.#accessLog.flush()
@@ -157,7 +158,7 @@ export class Guard implements Component {
     })
     // Beyond a count Node would drop headers without a word; their size is limited anyway.
     server.maxHeadersCount = 0
-    server.on('connection', (socket) => this.#accept(socket))
+    server.on('connection', (socket) => this.#accept(socket, this.#sockets))
     server.on('request', (request, response) => {
       if (this.#isDraining) response.shouldKeepAlive = false
       void exchanges.serve(request, response)
@@ -174,24 +175,25 @@ export class Guard implements Component {
       unready: () => (this.#isDraining ? 'draining' : this.#options.audiences.problem),
       ...(probePath !== undefined && upstream && { probe: { path: probePath, upstream } }),
     })
-    server.on('connection', (socket) => this.#accept(socket))
+    // Counted apart: whoever fills the other ports must not make the kubelet end the Pod.
+    server.on('connection', (socket) => this.#accept(socket, this.#probes))
     return server
   }
 
-  #accept(socket: Socket): void {
-    if (this.#sockets.size >= this.#limits.maxConnections) {
+  #accept(socket: Socket, open: Set<Socket>): void {
+    if (open.size >= this.#limits.maxConnections) {
       socket.destroy()
       return
     }
-    this.#sockets.add(socket)
-    socket.once('close', () => this.#sockets.delete(socket))
+    open.add(socket)
+    socket.once('close', () => open.delete(socket))
   }
 }
 
 const ignore = (): void => {}
 
 function refuseWildcards(addresses: readonly string[]): void {
-  const wildcard = addresses.find((address) => /^[0:.]+$/.test(address))
+  const wildcard = addresses.find((address) => /^(?:::ffff:)?[0:.]+$/i.test(address))
   if (wildcard === undefined && addresses.length > 0) return
   throw new WrongUsage(
     'the guard listens on the addresses of its Pod only, never on all: give --listen-address, or POD_IP by the downward API',

@@ -15,6 +15,7 @@ export interface HeaderRule {
 }
 
 const maxKnown = 1_000
+const longestKnown = 64
 
 /** Answered here, or stated anew. */
 const own = new Set(['expect', 'x-forwarded-for'])
@@ -48,7 +49,7 @@ export class HeaderRules {
     }
     // A client that sends thousands of names must not fill the memory.
     if (this.#known.size >= maxKnown) this.#known = new Map()
-    this.#known.set(spelt, rule)
+    if (spelt.length <= longestKnown) this.#known.set(spelt, rule)
     return rule
   }
 }

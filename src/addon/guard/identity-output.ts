@@ -37,8 +37,9 @@ export function identityHeaders(user: AddonUser, output: IdentityOutput): string
   return headers
 }
 
-// A comma looks like two headers that somebody has joined, and outer spaces are lost on the way.
-const plainText = /^[\x21-\x2b\x2d-\x7e](?:[\x20-\x2b\x2d-\x7e]*[\x21-\x2b\x2d-\x7e])?$/
+// A comma looks like two headers that somebody has joined, and outer spaces are lost on the way. A percent sign is
+// encoded too: so no two names look alike, not even to an add-on that does not look whether they are encoded.
+const plainText = /^[!-$&-+\--~](?:[ !-$&-+\--~]*[!-$&-+\--~])?$/
 
 /** As it is where every reader takes it the same way, else percent-encoded with a second header that says so. */
 function textHeader(name: string, text: string): string[] {

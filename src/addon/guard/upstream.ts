@@ -1,4 +1,4 @@
-import { Agent, type ClientRequest, type IncomingMessage, request } from 'node:http'
+import { Agent, type ClientRequest, request } from 'node:http'
 import { type Clock, systemErrorCode } from '../../core/index.ts'
 import { GuardRefused } from './refusal.ts'
 import { AnswerUnusable } from './wire/unusable.ts'
@@ -18,7 +18,8 @@ export interface UpstreamRequest {
   readonly headers: string[]
 }
 
-const maxSockets = 256
+/** Every event stream holds one: an add-on that has many readers must not run out of them. */
+const maxSockets = 4_096
 
 /** Connections to one add-on, kept open for the next request. */
 export class Upstream {
@@ -28,7 +29,7 @@ export class Upstream {
 
   constructor(place: Place, clock: Clock) {
     this.#place = place
-    this.#wire = new WirePool(place, clock)
+    this.#wire = new WirePool(place, clock, maxSockets)
   }
 
   /** Sends a request without a body. */
@@ -56,16 +57,9 @@ export class Upstream {
   }
 }
 
-/** Waits for the head of the answer; whoever asked has ended or is sending the body. */
-export function answerOf(asked: ClientRequest): Promise<IncomingMessage> {
-  return new Promise((resolve, reject) => {
-    asked.once('response', resolve)
-    asked.once('error', reject)
-  })
-}
-
 /** What a client is told of an add-on that did not answer. */
 export function unanswered(error: unknown): GuardRefused {
+  if (error instanceof GuardRefused) return error
   const code = systemErrorCode(error)
   if (code === 'ECONNREFUSED')
     return new GuardRefused(502, 'addon-unreachable', 'the add-on does not listen on its port')

@@ -9,13 +9,15 @@ export interface ResponseHead {
   /** Of the body, if it is said. */
   readonly length: number | undefined
   readonly isChunked: boolean
+  /** Whether trailers are announced. */
+  readonly hasTrailers: boolean
   readonly keepsConnection: boolean
   /** How long the add-on keeps an idle connection, if it says so. */
   readonly keepAliveMs: number | undefined
 }
 
 const statusLine = /^HTTP\/1\.([01]) (\d{3})(?: ([\t\x20-\x7e\x80-\xff]*))?$/
-const headerLine = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\t\x20-\x7e\x80-\xff]*)$/
+const headerLine = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):([\t\x20-\x7e\x80-\xff]*)$/
 
 /** Reads the head of an answer; throws AnswerUnusable for what is not strictly HTTP/1.x. */
 export function parseHead(text: string): ResponseHead {
@@ -25,12 +27,9 @@ export function parseHead(text: string): ResponseHead {
   const rawHeaders: string[] = []
   const said = new Said()
   for (const line of lines) {
-    const header = headerLine.exec(line)
-    if (!header) throw new AnswerUnusable('the answer has a header that is none')
-    const [, name = '', value = ''] = header
-    const trimmed = value.trimEnd()
-    rawHeaders.push(name, trimmed)
-    said.note(name, trimmed)
+    const [name, value] = parseHeader(line)
+    rawHeaders.push(name, value)
+    said.note(name, value)
   }
   return {
     status: Number(status[2]),
@@ -38,26 +37,51 @@ export function parseHead(text: string): ResponseHead {
     rawHeaders,
     length: said.length,
     isChunked: said.isChunked,
+    hasTrailers: said.hasTrailers,
     keepsConnection: !said.closes && (status[1] === '1' || said.keepsAlive),
     keepAliveMs: said.keepAliveMs,
   }
 }
 
+/** Reads one line of a head or of trailers; throws AnswerUnusable. */
+export function parseHeader(line: string): [name: string, value: string] {
+  const header = headerLine.exec(line)
+  if (!header) throw new AnswerUnusable('the answer has a header that is none')
+  const [, name = '', value = ''] = header
+  return [name, withoutOuterSpaces(value)]
+}
+
+/** Not by `trim`, which also takes the last byte of a letter such as \u00e0 in UTF-8 for a space. */
+function withoutOuterSpaces(value: string): string {
+  let start = 0
+  let end = value.length
+  while (value[start] === ' ' || value[start] === '\t') start++
+  while (end > start && (value[end - 1] === ' ' || value[end - 1] === '\t')) end--
+  return value.slice(start, end)
+}
+
+/** The lengths of the names below. */
+const telling = new Set([7, 10, 14, 17])
+
 /** What headers say about the connection and the body. */
 class Said {
   length: number | undefined
   isChunked = false
+  hasTrailers = false
   closes = false
   keepsAlive = false
   keepAliveMs: number | undefined
 
   note(name: string, value: string): void {
     // Most headers are none of these, and their lengths tell.
-    if (name.length !== 10 && name.length !== 14 && name.length !== 17) return
+    if (!telling.has(name.length)) return
     switch (name.toLowerCase()) {
       case 'connection':
         this.closes ||= /(?:^|,)\s*close\s*(?:,|$)/i.test(value)
         this.keepsAlive ||= /keep-alive/i.test(value)
+        break
+      case 'trailer':
+        this.hasTrailers = true
         break
       case 'keep-alive':
         this.keepAliveMs = secondsIn(value)

@@ -1,16 +1,19 @@
-import { parseHead, type ResponseHead } from './response-head.ts'
+import { parseHead, parseHeader, type ResponseHead } from './response-head.ts'
 import { AnswerUnusable } from './unusable.ts'
 
 /** Hears an answer as it arrives. */
 export interface ResponseListener {
   head(head: ResponseHead): void
   body(chunk: Buffer): void
-  /** All of it has come. */
-  end(): void
+  /** All of it has come, trailers included. */
+  end(trailers: readonly string[]): void
 }
 
 const maxHeadBytes = 64 * 1024
 const maxLineBytes = 1024
+const maxTrailerBytes = 16 * 1024
+/** Early hints and the like are no answer, and without a limit an add-on could send nothing else. */
+const maxHints = 100
 const headEnd = Buffer.from('\r\n\r\n', 'latin1')
 const version = 'HTTP/1.'
 const nothing: Buffer = Buffer.alloc(0)
@@ -34,6 +37,9 @@ export class ResponseParser {
   /** Bytes of the body, or of the chunk, that are still to come. */
   #left = 0
   #keepsConnection = true
+  #hints = 0
+  readonly #trailers: string[] = []
+  #trailerBytes = 0
 
   constructor(listener: ResponseListener, isHeadRequest: boolean) {
     this.#listener = listener
@@ -93,10 +99,16 @@ export class ResponseParser {
     this.#pending = nothing
     const head = parseHead(all.toString('latin1', 0, end))
     const rest = all.subarray(end + headEnd.length)
-    // Early hints and the like: the answer is still to come.
     if (head.status >= 200) this.#begin(head)
-    else if (head.status === 101) throw new AnswerUnusable('nobody asked for another protocol')
+    else this.#hear(head)
     return rest
+  }
+
+  /** The answer is still to come. */
+  #hear({ status }: ResponseHead): void {
+    if (status === 101) throw new AnswerUnusable('nobody asked for another protocol')
+    this.#hints += 1
+    if (this.#hints > maxHints) throw new AnswerUnusable('there are hints and no answer')
   }
 
   #begin(head: ResponseHead): void {
@@ -140,8 +152,8 @@ export class ResponseParser {
 
   #line(line: string): void {
     if (this.#state === 'trailers') {
-      // Trailers are left out: nobody behind us asked for any.
       if (line === '') this.#finish()
+      else this.#takeTrailer(line)
     } else if (this.#state === 'chunk-end') {
       if (line !== '') throw new AnswerUnusable('a chunk is longer than it says')
       this.#state = 'chunk-line'
@@ -153,8 +165,14 @@ export class ResponseParser {
     }
   }
 
+  #takeTrailer(line: string): void {
+    this.#trailerBytes += line.length
+    if (this.#trailerBytes > maxTrailerBytes) throw new AnswerUnusable('the trailers are too long')
+    this.#trailers.push(...parseHeader(line))
+  }
+
   #finish(): void {
     this.#state = 'done'
-    this.#listener.end()
+    this.#listener.end(this.#trailers)
   }
 }

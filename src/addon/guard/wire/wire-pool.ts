@@ -7,7 +7,8 @@ import { ResponseParser } from './response-parser.ts'
 export interface AnswerListener {
   head(head: ResponseHead): void
   body(chunk: Buffer): void
-  end(): void
+  /** With the trailers, as they came. */
+  end(trailers: readonly string[]): void
   /** All that has arrived so far has been told. */
   settle(): void
   /** No more will come; `isStale` if a kept connection was closed before a byte of the answer. */
@@ -28,10 +29,8 @@ interface Wish {
   readonly isHead: boolean
   readonly listener: AnswerListener
   connection?: Connection
-  isCancelled?: boolean
 }
 
-const maxConnections = 256
 const idleMs = 30_000
 const sweepMs = 5_000
 
@@ -45,11 +44,13 @@ export class WirePool {
   readonly #sweep: NodeJS.Timeout
   readonly #idle: Connection[] = []
   readonly #all = new Set<Connection>()
-  readonly #waiting: Wish[] = []
+  readonly #waiting = new Set<Wish>()
+  readonly #max: number
   #isDestroyed = false
 
-  constructor(place: { readonly host: string; readonly port: number }, clock: Clock) {
+  constructor(place: { readonly host: string; readonly port: number }, clock: Clock, max: number) {
     this.#place = place
+    this.#max = max
     this.#clock = clock
     this.#sweep = setInterval(() => this.#closeOld(), sweepMs).unref()
   }
@@ -59,13 +60,13 @@ export class WirePool {
     const wish: Wish = { bytes, isHead, listener }
     const kept = this.#takeIdle()
     if (kept) kept.begin(wish)
-    else if (this.#all.size < maxConnections) this.#open(wish)
-    else this.#waiting.push(wish)
+    else if (this.#all.size < this.#max) this.#open(wish)
+    else this.#waiting.add(wish)
     return {
       hold: () => wish.connection?.hold(),
       resume: () => wish.connection?.resume(),
       cancel: () => {
-        wish.isCancelled = true
+        this.#waiting.delete(wish)
         wish.connection?.cancel(wish)
       },
     }
@@ -117,9 +118,9 @@ export class WirePool {
   }
 
   #next(): Wish | undefined {
-    for (let next = this.#waiting.shift(); next; next = this.#waiting.shift())
-      if (!next.isCancelled) return next
-    return undefined
+    const [next] = this.#waiting
+    if (next) this.#waiting.delete(next)
+    return next
   }
 }
 
@@ -164,7 +165,7 @@ class Connection {
         listener.head(head)
       },
       body: (chunk: Buffer): void => listener.body(chunk),
-      end: (): void => listener.end(),
+      end: (trailers: readonly string[]): void => listener.end(trailers),
     }
     this.#parser = new ResponseParser(heard, isHead)
     this.#socket.write(bytes, 'latin1')

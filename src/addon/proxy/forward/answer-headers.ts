@@ -20,8 +20,6 @@ const notTheirs = new Set([
   'access-control-allow-headers',
   'access-control-allow-methods',
   'access-control-allow-origin',
-  'access-control-expose-headers',
-  'access-control-max-age',
   'alt-svc',
   'audit-id',
   'clear-site-data',

@@ -5,8 +5,7 @@ import {
   type ServerResponse,
 } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { responseHead } from '../../../http/index.ts'
-import { headOf } from './answer-head.ts'
+import { headOf, responseHead } from '../../../http/index.ts'
 import { clientHeaders } from './answer-headers.ts'
 import { type Forwarding, unreachable } from './exchange.ts'
 import { sendAnswer } from './forward-request.ts'

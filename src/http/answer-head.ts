@@ -1,17 +1,20 @@
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 
-/** The head of a backend's answer, and the connection if that now speaks another protocol. */
+/** The head of an answer, and the connection if that now speaks another protocol. */
 export interface AnswerHead {
   readonly answer: IncomingMessage
   readonly switched?: { readonly socket: Duplex; readonly head: Buffer }
 }
 
-/** Early hints and the like are no answer, and without a limit a backend could send nothing else. */
+/** Early hints and the like are no answer, and without a limit a server could send nothing else. */
 const maxHints = 100
 
-/** Waits for the head of the answer; rejects with the signal's reason when that aborts first. */
-export function headOf(outgoing: ClientRequest, signal: AbortSignal): Promise<AnswerHead> {
+/**
+ * Waits for the head of the answer to a request, to whom nobody need listen for errors any more. Rejects with the
+ * signal's reason when that aborts first.
+ */
+export function headOf(outgoing: ClientRequest, signal?: AbortSignal): Promise<AnswerHead> {
   return new Promise((resolve, reject) => {
     let hints = 0
     outgoing.on('information', () => {
@@ -26,12 +29,12 @@ export function headOf(outgoing: ClientRequest, signal: AbortSignal): Promise<An
     // Not by Node's option: its requests do not notice an abort before they have a connection.
     const abort = (): void => {
       outgoing.destroy()
-      reject(signal.reason)
+      reject(signal?.reason)
     }
-    signal.addEventListener('abort', abort, { once: true })
-    if (signal.aborted) abort()
+    signal?.addEventListener('abort', abort, { once: true })
+    if (signal?.aborted) abort()
     outgoing.once('close', () => {
-      signal.removeEventListener('abort', abort)
+      signal?.removeEventListener('abort', abort)
       reject(new Error('it closed the connection'))
     })
   })
