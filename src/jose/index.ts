@@ -1,4 +1,4 @@
-export type { Algorithm, AlgorithmKey } from './algorithms.ts'
+export type { Algorithm, AlgorithmKey, KnownAlgorithm } from './algorithms.ts'
 export * from './base64url.ts'
 export * from './claims.ts'
 export * from './compact-jws.ts'

@@ -1,4 +1,5 @@
 import { createPublicKey, type JsonWebKey } from 'node:crypto'
+import { type KnownAlgorithm, rsaAlgorithms } from './algorithms.ts'
 import { KeyRefused } from './jose-refused.ts'
 import { type VerificationKey, verificationKey } from './keys.ts'
 import { isObject, member } from './strict-json.ts'
@@ -17,7 +18,7 @@ export interface PublicJwk {
 }
 
 /** The JWK of a public key, built member by member so that nothing private can slip in. */
-export function publicJwk({ key, kid, alg }: VerificationKey): PublicJwk {
+export function publicJwk({ key, kid, alg }: VerificationKey<KnownAlgorithm>): PublicJwk {
   if (key.type !== 'public') throw new KeyRefused('only a public key can be published')
   const { kty = '', crv, x, y, n, e } = key.export({ format: 'jwk' })
   return {
@@ -34,7 +35,7 @@ export function publicJwk({ key, kid, alg }: VerificationKey): PublicJwk {
 }
 
 /** The bytes of a JWK set; refuses to make one that holds anything private. */
-export function renderJwks(keys: readonly VerificationKey[]): Buffer {
+export function renderJwks(keys: readonly VerificationKey<KnownAlgorithm>[]): Buffer {
   const bytes = Buffer.from(JSON.stringify({ keys: keys.map(publicJwk) }))
   refusePrivateMembers(bytes)
   return bytes
@@ -56,6 +57,31 @@ export function refusePrivateMembers(bytes: Uint8Array): void {
 
 /** Reads a JWK of somebody else as a verification key; undefined if it is not for verifying signatures of a kind we know. */
 export function parseJwk(value: unknown): VerificationKey | undefined {
+  const { key, alg } = readJwk(value) ?? {}
+  return alg === undefined || alg === key?.alg ? key : undefined
+}
+
+/**
+ * Reads a JWK of a provider, once for each algorithm that it may verify by: the one that it names, or else those
+ * of its kind that are accepted. An algorithm of ours that it could have counts anyway, so that the key is known.
+ */
+export function parseProviderJwk(
+  value: unknown,
+  accepted: readonly KnownAlgorithm[],
+): VerificationKey<KnownAlgorithm>[] {
+  const { key, alg } = readJwk(value) ?? {}
+  if (!key) return []
+  const ways = key.alg === 'RS256' ? rsaAlgorithms : [key.alg]
+  return ways
+    .filter((way) => way === key.alg || accepted.includes(way))
+    .filter((way) => alg === undefined || alg === way)
+    .map((way) => ({ ...key, alg: way }))
+}
+
+/** The key under the id that it was given, and the algorithm that it names. */
+function readJwk(
+  value: unknown,
+): { readonly key: VerificationKey; readonly alg: unknown } | undefined {
   if (!isObject(value) || [...privateMembers].some((name) => Object.hasOwn(value, name)))
     return undefined
   const use = member(value, 'use')
@@ -64,8 +90,7 @@ export function parseJwk(value: unknown): VerificationKey | undefined {
   if ((use !== undefined && use !== 'sig') || (kid !== undefined && typeof kid !== 'string'))
     return undefined
   const key = importJwk(value)
-  if (!key || (alg !== undefined && alg !== key.alg)) return undefined
-  return kid === undefined ? key : { ...key, kid }
+  return key && { key: kid === undefined ? key : { ...key, kid }, alg }
 }
 
 function importJwk(value: object): VerificationKey | undefined {

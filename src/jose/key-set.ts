@@ -1,28 +1,31 @@
-import type { Algorithm } from './algorithms.ts'
+import type { KnownAlgorithm } from './algorithms.ts'
 import { type CompactJws, isVerifiedBy } from './compact-jws.ts'
 import { KeyRefused, TokenRefused } from './jose-refused.ts'
 import type { VerificationKey } from './keys.ts'
 
+type AnyKey = VerificationKey<KnownAlgorithm>
+
 /** The keys that may have signed a token. */
 export class KeySet {
-  readonly keys: readonly VerificationKey[]
-  readonly #byId: ReadonlyMap<string, VerificationKey>
+  readonly keys: readonly AnyKey[]
+  readonly #byId: ReadonlyMap<string, readonly AnyKey[]>
 
-  /** The same key twice counts once; two keys under one id are refused. */
-  constructor(keys: readonly VerificationKey[]) {
-    const byId = new Map<string, VerificationKey>()
+  /** The same key twice counts once for each algorithm; two keys under one id are refused. */
+  constructor(keys: readonly AnyKey[]) {
+    const byId = new Map<string, AnyKey[]>()
     for (const key of keys) {
-      const known = byId.get(key.kid)
-      if (known && !known.key.equals(key.key))
+      const known = byId.get(key.kid) ?? []
+      if (known.some((other) => !other.key.equals(key.key)))
         throw new KeyRefused('two different keys have the same key id')
-      byId.set(key.kid, key)
+      if (!known.some(({ alg }) => alg === key.alg)) known.push(key)
+      byId.set(key.kid, known)
     }
     this.#byId = byId
-    this.keys = [...byId.values()]
+    this.keys = [...byId.values()].flat()
   }
 
   /** The algorithms of the keys, each once, sorted. */
-  get algorithms(): Algorithm[] {
+  get algorithms(): KnownAlgorithm[] {
     return [...new Set(this.keys.map(({ alg }) => alg))].sort()
   }
 
@@ -31,7 +34,7 @@ export class KeySet {
   }
 
   /** The key that signed the token; a token that names none is tried with all. Throws TokenRefused. */
-  verify(jws: CompactJws): VerificationKey {
+  verify(jws: CompactJws): AnyKey {
     const candidates = this.#candidates(jws.header.kid)
     if (candidates.length === 0)
       throw new TokenRefused('unknown-key', 'the token was signed with a key that is not known')
@@ -43,9 +46,7 @@ export class KeySet {
     return signer
   }
 
-  #candidates(kid: string | undefined): readonly VerificationKey[] {
-    if (kid === undefined) return this.keys
-    const key = this.#byId.get(kid)
-    return key ? [key] : []
+  #candidates(kid: string | undefined): readonly AnyKey[] {
+    return kid === undefined ? this.keys : (this.#byId.get(kid) ?? [])
   }
 }

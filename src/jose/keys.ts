@@ -6,16 +6,16 @@ import {
   type KeyObject,
 } from 'node:crypto'
 import type { Secret } from '../core/index.ts'
-import type { Algorithm, AlgorithmKey } from './algorithms.ts'
+import type { Algorithm, AlgorithmKey, KnownAlgorithm } from './algorithms.ts'
 import { KeyRefused } from './jose-refused.ts'
 
 /** A public key that verifies, with the id by which tokens name it. */
-export interface VerificationKey extends AlgorithmKey {
+export interface VerificationKey<Alg extends KnownAlgorithm = Algorithm> extends AlgorithmKey<Alg> {
   readonly kid: string
 }
 
 /** A private key that signs, with the id of its public half. */
-export interface SigningKey extends AlgorithmKey {
+export interface SigningKey extends AlgorithmKey<Algorithm> {
   readonly kid: string
   readonly publicKey: VerificationKey
 }

@@ -3,12 +3,13 @@ import { promisify } from 'node:util'
 import { type Clock, systemClock } from '../core/index.ts'
 import { renderIssuerDocuments } from '../issuer/documents/index.ts'
 import {
-  type Algorithm,
+  type AlgorithmKey,
   type JsonObject,
   KeySet,
-  type SigningKey,
+  type KnownAlgorithm,
   signCompactJws,
   signingKey,
+  type VerificationKey,
 } from '../jose/index.ts'
 import { TestIssuerServer } from './test-issuer-server.ts'
 
@@ -21,7 +22,7 @@ export interface TestIssuerOptions {
   /** Where below the host the issuer is, for example `/clusters/a`. */
   readonly path?: string
   /** What its keys sign with; RS256 as most issuers do unless given. */
-  readonly algorithm?: Exclude<Algorithm, 'HS256'>
+  readonly algorithm?: Exclude<KnownAlgorithm, 'HS256'>
   /** What its documents say about caching, in seconds; an hour unless given. */
   readonly maxAgeSeconds?: number
   readonly clock?: Clock
@@ -48,14 +49,26 @@ export async function startTestIssuer(options: TestIssuerOptions = {}): Promise<
   return new TestIssuer(options, server, key)
 }
 
-const curves = { ES256: 'P-256', ES384: 'P-384', ES512: 'P-521' } as const
+/** A key of the issuer: what signs, and what is published. */
+interface IssuerKey {
+  readonly signer: AlgorithmKey
+  readonly published: VerificationKey<KnownAlgorithm>
+}
 
-async function newKey(algorithm: TestIssuerOptions['algorithm'] = 'RS256'): Promise<SigningKey> {
+const curves: ReadonlyMap<string, string> = new Map([
+  ['ES256', 'P-256'],
+  ['ES384', 'P-384'],
+  ['ES512', 'P-521'],
+])
+
+async function newKey(alg: TestIssuerOptions['algorithm'] = 'RS256'): Promise<IssuerKey> {
+  const namedCurve = curves.get(alg)
   const made =
-    algorithm === 'RS256'
+    namedCurve === undefined
       ? await newKeyPair('rsa', { modulusLength: 2048 })
-      : await newKeyPair('ec', { namedCurve: curves[algorithm] })
-  return signingKey(made.privateKey)
+      : await newKeyPair('ec', { namedCurve })
+  const { key, publicKey } = signingKey(made.privateKey)
+  return { signer: { alg, key }, published: { ...publicKey, alg } }
 }
 
 /** An issuer for the tests of relying parties: it does what a cluster does, and fails when told to. */
@@ -63,14 +76,14 @@ export class TestIssuer {
   readonly #options: TestIssuerOptions
   readonly #server: TestIssuerServer
   readonly #clock: Clock
-  #signer: SigningKey
-  #published: readonly SigningKey[]
+  #key: IssuerKey
+  #published: readonly IssuerKey[]
 
-  constructor(options: TestIssuerOptions, server: TestIssuerServer, key: SigningKey) {
+  constructor(options: TestIssuerOptions, server: TestIssuerServer, key: IssuerKey) {
     this.#options = options
     this.#server = server
     this.#clock = options.clock ?? systemClock
-    this.#signer = key
+    this.#key = key
     this.#published = [key]
     this.#publish()
   }
@@ -103,7 +116,7 @@ export class TestIssuer {
 
   /** The id of the key that signs. */
   get kid(): string {
-    return this.#signer.kid
+    return this.#key.published.kid
   }
 
   /** A token of a service account, as Kubernetes makes them. */
@@ -130,20 +143,20 @@ export class TestIssuer {
 
   /** A token with exactly these claims. */
   sign(claims: JsonObject): string {
-    return signCompactJws({ kid: this.#signer.kid }, JSON.stringify(claims), this.#signer)
+    return signCompactJws({ kid: this.kid }, JSON.stringify(claims), this.#key.signer)
   }
 
   /** A new key signs from now on and is published; the old ones stay published. Returns its id. */
   async rotate(): Promise<string> {
-    this.#signer = await newKey(this.#options.algorithm)
-    this.#published = [...this.#published, this.#signer]
+    this.#key = await newKey(this.#options.algorithm)
+    this.#published = [...this.#published, this.#key]
     this.#publish()
-    return this.#signer.kid
+    return this.#key.published.kid
   }
 
   /** Only the key that signs is published any longer. */
   dropOldKeys(): void {
-    this.#published = [this.#signer]
+    this.#published = [this.#key]
     this.#publish()
   }
 
@@ -162,7 +175,7 @@ export class TestIssuer {
   }
 
   #publish(): void {
-    const keys = new KeySet(this.#published.map(({ publicKey }) => publicKey))
+    const keys = new KeySet(this.#published.map(({ published }) => published))
     const { issuer, jwksUri } = this.#server
     this.#server.show(renderIssuerDocuments({ issuer, jwksUri }, keys))
   }

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ApiError, silentLogger, systemClock } from '../../core/index.ts'
 import { TokenRefused } from '../../jose/index.ts'
 import { startTestIssuer, type TestIssuer } from '../../testing/index.ts'
-import { oidcUsers } from './oidc-users.ts'
+import { type OidcUsersOptions, oidcUsers } from './oidc-users.ts'
 import { type ClaimRules, userOfClaims } from './user-of-claims.ts'
 
 const { signal } = new AbortController()
@@ -62,7 +62,7 @@ describe('users of a provider [ISS-P8]', () => {
   })
   afterAll(() => provider.stop())
 
-  const users = (change: { issuer?: string; algorithms?: ['ES256'] } = {}) =>
+  const users = (change: Partial<OidcUsersOptions> = {}) =>
     oidcUsers({
       ...rules,
       issuer: provider.issuer,
@@ -110,6 +110,16 @@ describe('users of a provider [ISS-P8]', () => {
 
   test('another algorithm than allowed is a 401', async () => {
     expect(await outcome(tokenOf(), { algorithms: ['ES256'] })).toContain('algorithm')
+  })
+
+  test.each(['RS384', 'PS256', 'ES384'] as const)('%s only where it is allowed', async (alg) => {
+    const strange = await startTestIssuer({ algorithm: alg })
+    const { issuer: name, caPem } = strange
+    const token = strange.sign({ iss: name, aud: 'cluster', sub: 'jane', exp: now() + 60 })
+    expect(await outcome(token, { issuer: name, caPem })).toContain('algorithm')
+    const allowed = { issuer: name, caPem, algorithms: [alg] }
+    expect(await outcome(token, allowed)).toMatchObject({ user: { username: `${name}#jane` } })
+    await strange.stop()
   })
 
   test('a token that is shown again is the same user, without another look at it', async () => {

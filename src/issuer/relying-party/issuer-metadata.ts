@@ -1,4 +1,11 @@
-import { KeyRefused, KeySet, member, parseJsonObject, parseJwk } from '../../jose/index.ts'
+import {
+  KeyRefused,
+  KeySet,
+  type KnownAlgorithm,
+  member,
+  parseJsonObject,
+  parseProviderJwk,
+} from '../../jose/index.ts'
 import { type FetchRules, problemOfUrl } from './fetch-document.ts'
 import { IssuerUnavailable } from './relying-party-errors.ts'
 
@@ -27,13 +34,13 @@ export function readJwksUri(
 /** More keys than any issuer needs, and a limit that relying parties share. */
 const mostKeys = 100
 
-/** Reads a key set; keys of kinds that we do not know are left out, a set without any other is refused. */
-export function readKeySet(body: Uint8Array): KeySet {
+/** Reads a key set for these algorithms; keys of kinds that we do not know are left out, a set without any other is refused. */
+export function readKeySet(body: Uint8Array, accepted: readonly KnownAlgorithm[] = []): KeySet {
   const document = parseJsonObject(body)
   const entries = document && member(document, 'keys')
   if (!Array.isArray(entries)) throw bad('the key set is not a JSON object with a list of keys')
   if (entries.length > mostKeys) throw bad(`the key set has more than ${mostKeys} keys`)
-  const keys = entries.flatMap((entry: unknown) => parseJwk(entry) ?? [])
+  const keys = entries.flatMap((entry: unknown) => parseProviderJwk(entry, accepted))
   if (keys.length === 0) throw bad('the key set has no key that can verify tokens')
   try {
     return new KeySet(keys)

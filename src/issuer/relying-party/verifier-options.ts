@@ -13,7 +13,20 @@ import { RemoteKeys } from './remote-keys.ts'
 import type { TokenRules } from './token-checks.ts'
 
 /** What tokens of issuers are signed with; never with a shared secret. */
-const signingAlgorithms = ['RS256', 'ES256', 'ES384', 'ES512'] as const
+const signingAlgorithms = [
+  'RS256',
+  'RS384',
+  'RS512',
+  'ES256',
+  'ES384',
+  'ES512',
+  'PS256',
+  'PS384',
+  'PS512',
+] as const
+
+/** What clusters sign with; the others are for providers that insist. */
+const usualAlgorithms: readonly SigningAlgorithm[] = ['RS256', 'ES256', 'ES384', 'ES512']
 
 /** One of them. */
 export type SigningAlgorithm = (typeof signingAlgorithms)[number]
@@ -38,7 +51,7 @@ export interface VerifierOptions {
   readonly credential?: DocumentCredential | undefined
   /** Fetches documents in place of our own way, for example through a proxy; the guards are then yours. */
   readonly fetch?: ((url: URL) => Promise<FetchedDocument>) | undefined
-  /** What tokens may be signed with; all that are known unless given. */
+  /** What tokens may be signed with; RS256, ES256, ES384 and ES512 unless given. */
   readonly algorithms?: readonly SigningAlgorithm[] | undefined
   /** How far the clocks may differ; 60 seconds unless given. */
   readonly leewaySeconds?: number | undefined
@@ -80,7 +93,7 @@ export function rulesOf(options: VerifierOptions): TokenRules {
   return {
     issuer,
     audiences,
-    algorithms: options.algorithms ?? signingAlgorithms,
+    algorithms: options.algorithms ?? usualAlgorithms,
     clock,
     leewaySeconds: options.leewaySeconds ?? 60,
     longestSeconds: options.longestLifeSeconds ?? longestSeconds,
@@ -96,7 +109,7 @@ function remoteKeys(options: VerifierOptions, fetchRules: FetchRules, clock: Clo
     jwksUri: options.jwksUri,
     discoveryUrl: options.discoveryUrl ?? discoveryUrlOf(issuer),
     readJwksUri: (body) => readJwksUri(body, issuer, fetchRules),
-    readKeySet,
+    readKeySet: (body) => readKeySet(body, options.algorithms),
     fetch: options.fetch ?? ((url) => fetchDocument(url, fetchRules)),
     clock,
     log: options.log ?? silentLogger,
@@ -114,7 +127,7 @@ function remoteKeys(options: VerifierOptions, fetchRules: FetchRules, clock: Clo
 
 /** What is read from an environment may be nothing or no number, and with a leeway of NaN no token would end. */
 function requireSense(options: VerifierOptions, audiences: readonly string[] | undefined): void {
-  const { issuer, algorithms = signingAlgorithms } = options
+  const { issuer, algorithms = usualAlgorithms } = options
   const problems = [
     !issuer && 'issuer is missing',
     /[?#]/.test(issuer) && 'issuer has a query or a fragment',

@@ -59,7 +59,7 @@ export const oidcOptions = {
   },
   'oidc-signing-algs': {
     type: 'choice',
-    choices: ['RS256', 'ES256', 'ES384', 'ES512'],
+    choices: ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512', 'PS256', 'PS384', 'PS512'],
     repeatable: true,
     default: ['RS256'],
     group: users,
