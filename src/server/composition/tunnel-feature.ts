@@ -25,6 +25,8 @@ import {
 
 const dialTimeoutMs = 30_000
 const keepaliveMs = 30_000
+/** Of the connections that the API server takes from one address. */
+const shareOfNodes = 0.8
 
 /** The tunnel: a port for agents, the way through them, and an agent of our own if asked for. */
 export const tunnelFeature: Feature = async (context) => {
@@ -124,6 +126,8 @@ function configOf(options: ServerOptions, pkiDirectory: string, port: number): T
       isOn: true,
       allowedDestinations: ownAddresses(options).map((host) => hostAndPort(host, port)),
       sniRoutes: [],
+      // They all come from one address; others there must get through as well.
+      maxConnections: Math.ceil(options.maxConnectionsPerAddress * shareOfNodes),
     },
     tlsMinVersion: options.tlsMinVersion === 'VersionTLS13' ? 'TLSv1.3' : 'TLSv1.2',
     drainMs: options.shutdownGracePeriod,

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { type Clock, type Logger, pause, systemErrorCode } from '../../core/index.ts'
 import { join, type Link, socketLeg } from '../link/index.ts'
+import { ConnectionLimit, SparseLog } from '../ports/index.ts'
 import type { Activity } from './activity.ts'
 import { dialControlPlane } from './dial-control-plane.ts'
 import type { Target } from './options/index.ts'
@@ -9,6 +10,7 @@ import type { Target } from './options/index.ts'
 /** How long a server may take to connect for us. */
 const dialDeadlineMs = 30_000
 const tcpKeepAliveMs = 30_000
+const defaultMaxConnections = 5_000
 const firstRetryMs = 100
 const longestRetryMs = 5_000
 
@@ -20,6 +22,8 @@ export interface NodeListenerParts {
   readonly clock: Clock
   readonly random: () => number
   readonly log: Logger
+  /** At a time; beyond, the address with most of them gives way. */
+  readonly maxConnections?: number
 }
 
 /** One local port that stands for an address in the control plane. */
@@ -28,6 +32,7 @@ export class NodeListener {
   readonly #parts: NodeListenerParts
   readonly #log: Logger
   readonly #sockets = new Set<Socket>()
+  readonly #limit: ConnectionLimit
   readonly #stop = new AbortController()
   #server: Server | undefined
   #problem: string | undefined = 'is being opened'
@@ -39,6 +44,10 @@ export class NodeListener {
     this.target = target
     this.#parts = parts
     this.#log = parts.log.child({ target: target.address })
+    const sparseLog = new SparseLog(this.#log, parts.clock)
+    this.#limit = new ConnectionLimit(parts.maxConnections ?? defaultMaxConnections, () =>
+      sparseLog.warn('crowd', { port: target.localPort }, 'too many local connections, one is cut'),
+    )
   }
 
   /** Why nobody can connect yet, or nothing. */
@@ -123,6 +132,7 @@ export class NodeListener {
 
   #accept(socket: Socket): void {
     const { activity } = this.#parts
+    if (!this.#limit.enter(socket)) return
     activity.begin()
     this.#sockets.add(socket)
     socket.once('close', () => {

@@ -106,6 +106,22 @@ async function ask(port: number, headers: http2.OutgoingHttpHeaders) {
   return { answer, stream, session }
 }
 
+test('[TUN-F18] who is not let in wins no time by asking again', async () => {
+  const { port } = await serve({
+    answer: { grpcStatus: 2, message: 'no' },
+    handshakeTimeoutMs: 300,
+  })
+  const { session } = await ask(port, {})
+  let asked = 1
+  const again = setInterval(() => {
+    session.request({ ':path': '/AgentService/Connect' }).on('error', () => {})
+    asked++
+  }, 20)
+  closers.push(() => clearInterval(again))
+  await once(session, 'close')
+  expect(asked).toBeGreaterThan(1)
+})
+
 describe('a request', () => {
   test.each([
     ['for an unknown service', { ':path': '/Other/Connect' }, 200, '12', 'unknown service Other'],

@@ -23,6 +23,8 @@ import { refuseStream, ServerStream } from './server-stream.ts'
 /** What a gRPC service needs to know. */
 export interface GrpcServiceOptions extends LinkSettings {
   readonly path: StreamPath
+  /** Streams that one connection may have; front ends need one for each of theirs, 1000 without it. */
+  readonly maxStreams?: number
   /** Decides before anything is answered; a throw refuses with status 2 and says nothing of the cause. */
   authenticate(request: LinkRequest): Promise<Admission>
   /** Takes an open link; has to call `start` at once. */
@@ -42,10 +44,9 @@ export interface GrpcService {
 }
 
 const defaultHandshakeTimeoutMs = 10_000
-/** How long a connection may stay without a stream. */
+/** How long a connection may stay without a stream once it has had one. */
 const idleConnectionMs = 60_000
-/** Streams of one connection: agents need one, front ends one for each of their connections. */
-const maxStreams = 1_000
+const defaultMaxStreams = 1_000
 
 class GrpcStreams implements GrpcService {
   readonly #options: GrpcServiceOptions
@@ -88,20 +89,27 @@ class GrpcStreams implements GrpcService {
   #welcome(socket: Socket): void {
     socket.setNoDelay(true)
     const cut = (): void => connection.close()
-    let idle = setTimeout(cut, this.#handshakeTimeoutMs).unref()
+    let isAdmitted = false
+    // Whoever has not been let in by then does not win time by asking again.
+    let timer = setTimeout(cut, this.#handshakeTimeoutMs).unref()
+    const admitted = (): void => {
+      isAdmitted = true
+      clearTimeout(timer)
+    }
+    const { maxStreams = defaultMaxStreams } = this.#options
     const connection = new Http2Connection(
       socket,
       { side: 'server', maxStreams, clock: systemClock },
       {
         request: (stream, fields) => {
-          clearTimeout(idle)
-          void this.#answer(stream, connection, fields)
+          if (isAdmitted) clearTimeout(timer)
+          void this.#answer(stream, connection, fields, admitted)
         },
         idle: () => {
-          idle = setTimeout(cut, idleConnectionMs).unref()
+          if (isAdmitted) timer = setTimeout(cut, idleConnectionMs).unref()
         },
         closed: (error) => {
-          clearTimeout(idle)
+          clearTimeout(timer)
           this.#connections.delete(connection)
           if (error) this.#options.log.debug({ err: error }, 'connection failed')
         },
@@ -114,6 +122,7 @@ class GrpcStreams implements GrpcService {
     stream: Http2Stream,
     connection: Http2Connection,
     fields: readonly HeaderField[],
+    admitted: () => void,
   ): Promise<void> {
     const fault = requestFault(fields, this.#options.path)
     if (fault) {
@@ -131,8 +140,12 @@ class GrpcStreams implements GrpcService {
     const admission = await this.#admit(request)
     clearTimeout(late)
     if (stream.isClosed) return
-    if ('grpcStatus' in admission) refuseStream(stream, admission)
-    else this.#open(stream, connection, request, admission.metadata)
+    if ('grpcStatus' in admission) {
+      refuseStream(stream, admission)
+      return
+    }
+    admitted()
+    this.#open(stream, connection, request, admission.metadata)
   }
 
   async #admit(request: LinkRequest): Promise<Admission> {

@@ -1,8 +1,12 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { ConnectionLimit } from './connection-limit.ts'
 import { listen, portOf, stopListening, type TcpPlace } from './listen.ts'
 
 /** What is answered at one path. */
 export type PathHandler = (request: IncomingMessage, response: ServerResponse, url: URL) => void
+
+/** Far more than probes and scrapers open. */
+const mostConnections = 250
 
 /** A small HTTP server with a fixed set of paths. */
 export class HttpEndpoint {
@@ -13,9 +17,15 @@ export class HttpEndpoint {
   constructor(purpose: string, paths: Readonly<Record<string, PathHandler>>) {
     this.#purpose = purpose
     this.#server = createServer(
-      { headersTimeout: 10_000, requestTimeout: 30_000, maxHeaderSize: 16_384 },
+      {
+        headersTimeout: 10_000,
+        requestTimeout: 30_000,
+        connectionsCheckingInterval: 5_000,
+        maxHeaderSize: 16_384,
+      },
       (request, response) => answer(paths, request, response),
     )
+    new ConnectionLimit(mostConnections).watch(this.#server)
     // One connection that could not be accepted is no reason to die.
     this.#server.on('error', () => {})
   }

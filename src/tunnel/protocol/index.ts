@@ -1,5 +1,4 @@
 export { encodeDataHead, encodePacket } from './encode-packet.ts'
-export { checkHostPort, type HostPort, parseHostPort, showHostPort } from './host-port.ts'
 export {
   type CloseRequest,
   type CloseResponse,

@@ -16,7 +16,7 @@ function sessionOf(order: Order): AgentSession {
   const { id, identifiers = '', channels = 0, backlog = 0, draining = false } = order
   const link = new FakeAgent({ agentId: id, identifiers })
   Object.assign(link, { channelCount: channels, backlog, isDraining: draining })
-  return { ...describeAgent(link.metadata), link }
+  return { ...describeAgent(link.metadata), link, peer: id }
 }
 
 function registryOf(names: readonly StrategyName[], orders: readonly Order[], random = () => 0) {

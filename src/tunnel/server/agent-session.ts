@@ -14,6 +14,8 @@ export interface AgentDescription {
 /** One connected agent. Two sessions of one agentID are two objects, and nothing is ever found by the ID alone. */
 export interface AgentSession extends AgentDescription {
   readonly link: Link
+  /** Whom its connections count for, however many sessions and IDs that one has. */
+  readonly peer: string
 }
 
 type Metadata = Link['metadata']

@@ -100,7 +100,8 @@ test('[TUN-P4] a dial that an agent leaves unanswered goes to another one, as do
   })
   const stuck = new FakeAgent({ agentId: 'stuck', isSilent: true })
   const well = new FakeAgent({ agentId: 'well' })
-  for (const link of [stuck, well]) registry.add({ ...describeAgent(link.metadata), link })
+  for (const link of [stuck, well])
+    registry.add({ ...describeAgent(link.metadata), link, peer: 'node' })
   for (const round of [1, 2, 3]) {
     const channel = await router.open(address, never)
     channel.start({ data() {}, finished() {}, drained() {}, closed() {} })

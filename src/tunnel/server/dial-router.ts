@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/index.ts'
+import { parseHostPort } from '../addresses/index.ts'
 import { type Channel, DialFailed, type DialFailureReason } from '../link/index.ts'
-import { parseHostPort } from '../protocol/index.ts'
 import type { AgentRegistry } from './agent-registry.ts'
 import type { AgentSession } from './agent-session.ts'
 import { NoAgentAvailable } from './errors.ts'

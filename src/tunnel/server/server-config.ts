@@ -60,6 +60,8 @@ export interface TunnelServerConfig {
     readonly isOn: boolean
     readonly allowedDestinations: readonly string[]
     readonly sniRoutes: readonly SniRoute[]
+    /** Connections from nodes at a time, shared fairly between agents; 10000 without it. */
+    readonly maxConnections?: number
   }
   readonly tlsMinVersion: 'TLSv1.2' | 'TLSv1.3'
   /** OpenSSL's list. */

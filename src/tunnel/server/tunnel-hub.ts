@@ -1,5 +1,6 @@
 import type { Duplex } from 'node:stream'
 import type { Clock, Dialer, Logger } from '../../core/index.ts'
+import { showHostPort } from '../addresses/index.ts'
 import {
   type Channel,
   duplexOf,
@@ -8,7 +9,6 @@ import {
   type Leg,
   type Link,
 } from '../link/index.ts'
-import { showHostPort } from '../protocol/index.ts'
 import { AgentRegistry } from './agent-registry.ts'
 import { type AgentDescription, type AgentSession, describeAgent } from './agent-session.ts'
 import { DialRouter } from './dial-router.ts'
@@ -107,9 +107,13 @@ export class TunnelHub {
   }
 
   /** Takes an agent's link until it ends; throws AgentMetadataInvalid if the agent does not say who it is. */
-  attachAgent(link: Link, description: AgentDescription = describeAgent(link.metadata)): void {
+  attachAgent(
+    link: Link,
+    description: AgentDescription = describeAgent(link.metadata),
+    peer = description.agentId,
+  ): void {
     const { onAgentDial, metrics } = this.#parts
-    const session: AgentSession = { ...description, link }
+    const session: AgentSession = { ...description, link, peer }
     const log = this.#parts.log.child({ agentId: session.agentId })
     link.start({
       dial: (dial) => onAgentDial(dial, session),

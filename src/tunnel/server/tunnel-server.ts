@@ -94,12 +94,13 @@ class ComposedTunnelServer implements TunnelServer {
     const nodeTraffic = new NodeTraffic({
       ...config.nodeTraffic,
       carry: (near, far, fields) => this.#hub.carry(near, far, fields),
+      clock,
       log,
     })
     this.#hub = new TunnelHub({
       strategies: config.strategies,
       dialTimeoutMs: config.dialTimeoutMs,
-      onAgentDial: (dial, { agentId }) => nodeTraffic.handle(dial, agentId),
+      onAgentDial: (dial, session) => nodeTraffic.handle(dial, session),
       metrics,
       clock,
       log,

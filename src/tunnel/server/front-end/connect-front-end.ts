@@ -6,7 +6,7 @@ import {
   type TlsOptions,
 } from 'node:tls'
 import type { Clock, Logger } from '../../../core/index.ts'
-import { parseHostPort, showHostPort } from '../../protocol/index.ts'
+import { parseHostPort, showHostPort } from '../../addresses/index.ts'
 import { ClientDistrusted } from '../errors.ts'
 import type { ServerMetrics } from '../server-metrics.ts'
 import type { TunnelHub } from '../tunnel-hub.ts'

@@ -1,8 +1,9 @@
 import type { Server, Socket } from 'node:net'
 import type { Clock, ClusterView, Logger } from '../../../core/index.ts'
+import { sourceOf } from '../../addresses/index.ts'
 import { createGrpcService, type GrpcService, type LinkRequest } from '../../grpc/index.ts'
 import { allCapabilities, type PacketTally } from '../../link/index.ts'
-import { listen, portOf, stopListening } from '../../ports/index.ts'
+import { ConnectionLimit, listen, portOf, SparseLog, stopListening } from '../../ports/index.ts'
 import { AgentMetadataInvalid } from '../agent-identifiers.ts'
 import { describeAgent } from '../agent-session.ts'
 import { AgentRefused, ClientDistrusted } from '../errors.ts'
@@ -26,21 +27,35 @@ export interface AgentPortParts {
   readonly log: Logger
 }
 
+/** Connections that have not proven yet who they are. */
+const mostStrangers = 1_000
+/** An agent needs one; a few more are for those that begin anew. */
+const maxStreams = 10
+
 /** The port on which agents connect: TLS, and a client certificate or a token for each. */
 export class AgentPort {
   readonly #parts: AgentPortParts
   readonly #service: GrpcService
   readonly #check: AgentCheck | undefined
+  /** The review of a connection's last token. */
+  readonly #reviews = new WeakMap<Socket, Promise<unknown>>()
+  readonly #strangers: ConnectionLimit
+  readonly #sparseLog: SparseLog
   #tls: TlsFiles | undefined
   #trust: ClientTrust | undefined
   #server: Server | undefined
 
   constructor(parts: AgentPortParts) {
-    const { config, hub, packets, log } = parts
+    const { config, hub, packets, clock, log } = parts
     this.#parts = parts
+    this.#sparseLog = new SparseLog(log, clock)
+    this.#strangers = new ConnectionLimit(mostStrangers, () =>
+      this.#sparseLog.warn('strangers', { limit: mostStrangers }, 'too many unknown connections'),
+    )
     this.#check = tokenCheckOf(parts)
     this.#service = createGrpcService({
       path: '/AgentService/Connect',
+      maxStreams,
       // Offered only if it is served: an agent opens its listeners on this word.
       capabilities: allCapabilities.filter((name) => name !== 'rdial' || config.nodeTraffic.isOn),
       log,
@@ -48,7 +63,8 @@ export class AgentPort {
       ...(config.limits && { limits: config.limits }),
       packets,
       authenticate: (request) => this.#authenticate(request),
-      onLink: (link) => hub.attachAgent(link),
+      onLink: (link, { socket }) =>
+        hub.attachAgent(link, describeAgent(link.metadata), this.#peerOf(socket)),
     })
   }
 
@@ -75,6 +91,7 @@ export class AgentPort {
     this.#trust = this.#trustOf(this.#tls)
     const server = this.#service.secureServer(this.#tls.options)
     this.#tls.follow(server)
+    this.#strangers.watch(server)
     this.#server = server
     return listen(server, agents, 'agents')
   }
@@ -92,19 +109,47 @@ export class AgentPort {
   }
 
   async #authenticate({ metadata, socket, signal }: LinkRequest) {
-    const { config, log } = this.#parts
-    const from = socket.remoteAddress
+    const { serverId, serverCount } = this.#parts.config
+    const from = socket.remoteAddress ?? ''
     try {
       this.#checkCertificate(socket)
-      await this.#check?.(metadata, signal)
+      await this.#reviewInTurn(metadata, socket, signal)
       describeAgent(metadata)
-      const { serverId, serverCount } = config
+      this.#strangers.release(socket)
       return { metadata: { serverid: serverId, servercount: String(serverCount) } }
     } catch (error) {
       if (!(error instanceof AgentRefused || error instanceof AgentMetadataInvalid)) throw error
-      log.warn({ from, why: error.detail ?? error.message }, 'agent refused')
+      const why = error.detail ?? error.message
+      this.#sparseLog.warn(sourceOf(from), { from, why }, 'agent refused')
       return { grpcStatus: 2, message: error.message }
     }
+  }
+
+  /** One after another: a review asks the cluster, and whoever causes it has proven nothing yet. */
+  async #reviewInTurn(
+    metadata: LinkRequest['metadata'],
+    socket: Socket,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const check = this.#check
+    if (!check) return
+    const before = this.#reviews.get(socket) ?? Promise.resolve()
+    const review = before.then(() => {
+      if (signal.aborted) throw refused('it took too long or was given up')
+      return check(metadata, signal)
+    })
+    this.#reviews.set(
+      socket,
+      review.catch(() => {}),
+    )
+    await review
+  }
+
+  /** Whom connections of an agent count for: its name where each has its own, else where it comes from. */
+  #peerOf(socket: Socket): string {
+    const { organization } = this.#parts.config.agents
+    const holder = organization === undefined ? undefined : this.#trust?.admit(socket)
+    return holder?.commonName ?? sourceOf(socket.remoteAddress ?? '')
   }
 
   #checkCertificate(socket: Socket): void {

@@ -2,7 +2,7 @@ import type { Server, Socket } from 'node:net'
 import type { TlsOptions } from 'node:tls'
 import type { Clock, Logger } from '../../../core/index.ts'
 import { createGrpcService } from '../../grpc/index.ts'
-import { listen, portOf, stopListening } from '../../ports/index.ts'
+import { ConnectionLimit, listen, portOf, SparseLog, stopListening } from '../../ports/index.ts'
 import { ClientDistrusted } from '../errors.ts'
 import { ConnectFrontEnd } from '../front-end/connect-front-end.ts'
 import { serveFrontEndLink } from '../front-end/grpc-front-end.ts'
@@ -35,16 +35,24 @@ interface Protocol {
   readonly count: number
 }
 
+/** Connections in the middle of their handshake. */
+const mostStrangers = 1_000
+
 /** The port or socket on which kube-apiserver connects. */
 export class FrontEndPort {
   readonly #parts: FrontEndPortParts
   readonly #protocol: Protocol
   #tls: TlsFiles | undefined
+  readonly #strangers: ConnectionLimit
   #trust: ClientTrust | undefined
   #server: Server | undefined
 
   constructor(parts: FrontEndPortParts) {
     this.#parts = parts
+    const sparseLog = new SparseLog(parts.log, parts.clock)
+    this.#strangers = new ConnectionLimit(mostStrangers, () =>
+      sparseLog.warn('strangers', { limit: mostStrangers }, 'too many unknown connections'),
+    )
     const admit: Admit = (socket) => void this.#trust?.admit(socket)
     this.#protocol =
       parts.config.frontEnd.mode === 'grpc'
@@ -102,6 +110,8 @@ export class FrontEndPort {
     this.#trust = trustIn(this.#tls, { revocations, needsHolder: false, clock, log })
     const server = this.#protocol.secureServer(this.#tls.options)
     this.#tls.follow(server)
+    this.#strangers.watch(server)
+    server.on('secureConnection', (socket: Socket) => this.#strangers.release(socket))
     return server
   }
 }

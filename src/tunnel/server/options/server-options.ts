@@ -1,6 +1,6 @@
 import { defineOptions, logLevels, longestTimerMs, type OptionValues } from '../../../core/index.ts'
+import { checkHostPort } from '../../addresses/index.ts'
 import { checkFeatureGate, klogOptions } from '../../flags/index.ts'
-import { checkHostPort } from '../../protocol/index.ts'
 import { strategyNames } from '../strategies/strategy-names.ts'
 import { checkSniRoute } from './sni-route.ts'
 import { checkCipherSuite, tlsVersions } from './tls-names.ts'

@@ -1,4 +1,4 @@
-import { checkHostPort, type HostPort, parseHostPort } from '../../protocol/index.ts'
+import { checkHostPort, type HostPort, parseHostPort } from '../../addresses/index.ts'
 
 /** Where connections go whose inner ClientHello asks for a name. */
 export interface SniRoute {

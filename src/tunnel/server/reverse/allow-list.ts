@@ -1,4 +1,4 @@
-import { parseHostPort, showHostPort } from '../../protocol/index.ts'
+import { parseHostPort, showHostPort } from '../../addresses/index.ts'
 
 /** Where agents may be connected to: these places exactly, and nowhere if there are none. */
 export class AllowList {

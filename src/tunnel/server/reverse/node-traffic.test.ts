@@ -2,13 +2,14 @@ import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { connect as connectTls, createServer as createTlsServer, type TLSSocket } from 'node:tls'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { silentLogger } from '../../../core/index.ts'
+import { silentLogger, systemClock } from '../../../core/index.ts'
 import { labAuthority, labMaterial } from '../../../http/tls-lab.suite.ts'
 import { type Channel, join, socketLeg } from '../../link/index.ts'
 import { portOf } from '../../ports/index.ts'
 import { FakeDial } from '../fake-agent.suite.ts'
 import { NodeTraffic, type NodeTrafficParts } from './node-traffic.ts'
 
+const session = { agentId: 'agent', peer: 'node' }
 const closing: (() => unknown)[] = []
 let open = 0
 beforeEach(() => {
@@ -28,6 +29,7 @@ function trafficOf(parts: Partial<NodeTrafficParts>): NodeTraffic {
       await join(near, far)
       open--
     },
+    clock: systemClock,
     log: silentLogger,
     ...parts,
   })
@@ -94,13 +96,13 @@ describe('a dial of an agent is refused at once', () => {
     ],
   ])('[TUN-R20, TUN-R21] %s', async (_name, parts, address, protocol, words) => {
     const dial = new FakeDial(address, { protocol: protocol ?? 'tcp' })
-    trafficOf(parts).handle(dial, 'agent')
+    trafficOf(parts).handle(dial, session)
     expect(await dial.refused).toContain(words)
   })
 
   test('[TUN-R6] with the reason why the target cannot be reached', async () => {
     const dial = new FakeDial('127.0.0.1:1')
-    trafficOf({ allowedDestinations: ['127.0.0.1:1'] }).handle(dial, 'agent')
+    trafficOf({ allowedDestinations: ['127.0.0.1:1'] }).handle(dial, session)
     expect(await dial.refused).toBe('dial tcp 127.0.0.1:1: connection refused')
   })
 })
@@ -111,7 +113,7 @@ test('[TUN-R6] an allowed target is connected, and bytes go both ways', async ()
   const address = `127.0.0.1:${port}`
   trafficOf({ allowedDestinations: [address] }).handle(
     new FakeDial(address, { channel: () => near }),
-    'agent',
+    session,
   )
   client.end('hello')
   expect(await textOf(client)).toBe('hello')
@@ -123,10 +125,35 @@ test('a dial that its agent has given up leaves no connection', async () => {
   const port = await serverOf(target)
   const address = `127.0.0.1:${port}`
   const accepted = once(target, 'connection') as Promise<[Socket]>
-  trafficOf({ allowedDestinations: [address] }).handle(new FakeDial(address), 'agent')
+  trafficOf({ allowedDestinations: [address] }).handle(new FakeDial(address), session)
   const [socket] = await accepted
   await once(socket.resume(), 'close')
   expect(open).toBe(0)
+})
+
+test('[TUN-F19] an agent with many connections gives way to one with few', async () => {
+  const port = await serverOf(createServer((socket) => socket.pipe(socket)))
+  const address = `127.0.0.1:${port}`
+  const traffic = trafficOf({ allowedDestinations: [address], maxConnections: 2 })
+  async function dial(peer: string) {
+    const { near, client } = await channelPair()
+    const asked = new FakeDial(address, { channel: () => near })
+    traffic.handle(asked, { agentId: 'any', peer })
+    return { client, asked }
+  }
+  const first = await dial('greedy')
+  const second = await dial('greedy')
+  await expect.poll(() => open).toBe(2)
+  const third = await dial('greedy')
+  expect(await third.asked.refused).toBe('too many connections of nodes are open')
+  const cut = new Promise((resolve) => first.client.resume().once('close', resolve))
+  const modest = await dial('modest')
+  await cut
+  modest.client.end('hello')
+  expect(await textOf(modest.client)).toBe('hello')
+  second.client.end('still here')
+  expect(await textOf(second.client)).toBe('still here')
+  await expect.poll(() => open).toBe(0)
 })
 
 describe('with routes by server name', () => {
@@ -141,7 +168,7 @@ describe('with routes by server name', () => {
     trafficOf({
       allowedDestinations: [address],
       sniRoutes: routes(first.port, second.port),
-    }).handle(new FakeDial(address, { channel: () => near }), 'agent')
+    }).handle(new FakeDial(address, { channel: () => near }), session)
     const tls: TLSSocket = connectTls({
       socket: client,
       servername,
@@ -175,7 +202,7 @@ describe('with routes by server name', () => {
     trafficOf({
       allowedDestinations: [address],
       sniRoutes: [{ name: 'x', target: { host: '127.0.0.1', port: 1 } }],
-    }).handle(new FakeDial(address, { channel: () => near }), 'agent')
+    }).handle(new FakeDial(address, { channel: () => near }), session)
     client.end('GET / HTTP/1.1\r\n\r\n')
     expect(await textOf(client)).toBe('GET / HTTP/1.1\r\n\r\n')
   })
@@ -185,7 +212,7 @@ describe('with routes by server name', () => {
     trafficOf({
       allowedDestinations: ['a:1'],
       sniRoutes: [{ name: 'x', target: { host: '127.0.0.1', port: 1 } }],
-    }).handle(new FakeDial('a:1', { channel: () => near }), 'agent')
+    }).handle(new FakeDial('a:1', { channel: () => near }), session)
     const record = Buffer.alloc(5 + 16_000, 0)
     Buffer.from([22, 3, 1, 16_000 >> 8, 16_000 & 255, 1, 0xff, 0xff, 0xff]).copy(record)
     const closed = new Promise((resolve) => client.once('close', resolve))

@@ -1,6 +1,9 @@
-import type { Logger } from '../../../core/index.ts'
+import type { Socket } from 'node:net'
+import type { Clock, Logger } from '../../../core/index.ts'
+import type { HostPort } from '../../addresses/index.ts'
 import { type IncomingDial, type Leg, socketLeg } from '../../link/index.ts'
-import type { HostPort } from '../../protocol/index.ts'
+import { FairLimit, SparseLog } from '../../ports/index.ts'
+import type { AgentSession } from '../agent-session.ts'
 import type { SniRoute } from '../options/index.ts'
 import type { CarriedFields } from '../tunnel-hub.ts'
 import { AllowList } from './allow-list.ts'
@@ -15,13 +18,17 @@ export interface NodeTrafficParts {
   readonly isOn: boolean
   readonly allowedDestinations: readonly string[]
   readonly sniRoutes: readonly SniRoute[]
+  /** At a time; beyond, the agent with most of them gives way. */
+  readonly maxConnections?: number
   /** Joins both sides and counts the connection. */
   readonly carry: (near: Leg, far: Leg, fields: CarriedFields) => Promise<void>
+  readonly clock: Clock
   readonly log: Logger
   readonly dialTimeoutMs?: number
 }
 
 const defaultDialTimeoutMs = 5_000
+const defaultMaxConnections = 10_000
 const helloLimits = { maxBytes: 32 * 1024, timeoutMs: 10_000 }
 
 /** Traffic from nodes to the control plane: answers what agents dial, if the place is on the list. */
@@ -29,30 +36,45 @@ export class NodeTraffic {
   readonly #parts: NodeTrafficParts
   readonly #allowed: AllowList
   readonly #routes: SniRoutes
+  readonly #places: FairLimit
+  readonly #sparseLog: SparseLog
 
   constructor(parts: NodeTrafficParts) {
     this.#parts = parts
+    this.#places = new FairLimit(parts.maxConnections ?? defaultMaxConnections)
+    this.#sparseLog = new SparseLog(parts.log, parts.clock)
     this.#allowed = new AllowList(parts.allowedDestinations)
     this.#routes = new SniRoutes(parts.sniRoutes)
   }
 
-  /** Answers a dial of the agent `agentId`. */
-  handle(dial: IncomingDial, agentId: string): void {
-    const log = this.#parts.log.child({ agentId, address: dial.address })
-    const allowed = this.#allowedTarget(dial)
-    if ('refusal' in allowed) {
-      log.warn({ why: allowed.refusal }, 'dial of an agent refused')
-      dial.refuse(allowed.refusal)
-      return
+  /** Answers a dial of an agent. */
+  handle(dial: IncomingDial, { agentId, peer }: Pick<AgentSession, 'agentId' | 'peer'>): void {
+    const fields = { agentId, address: dial.address }
+    const refuse = (why: string): void => {
+      this.#sparseLog.warn(`refused ${peer}`, { ...fields, why }, 'dial of an agent refused')
+      dial.refuse(why)
     }
+    const allowed = this.#allowedTarget(dial)
+    if ('refusal' in allowed) return refuse(allowed.refusal)
+    const cut = new AbortController()
+    const leave = this.#places.enter(peer, () => cut.abort())
+    if (!leave) return refuse('too many connections of nodes are open')
     const served = this.#routes.isEmpty
-      ? this.#connectFirst(dial, allowed)
-      : this.#acceptFirst(dial, allowed)
-    served.catch((error: unknown) => {
-      if (!(error instanceof TargetUnreachable))
-        log.error({ err: error }, 'dial of an agent failed')
-      else log.info({ why: error.message }, 'dial of an agent failed')
-    })
+      ? this.#connectFirst(dial, allowed, cut.signal)
+      : this.#acceptFirst(dial, allowed, cut.signal)
+    served
+      .catch((error: unknown) => {
+        const { log } = this.#parts
+        if (!(error instanceof TargetUnreachable))
+          log.error({ ...fields, err: error }, 'dial of an agent failed')
+        else
+          this.#sparseLog.warn(
+            `failed ${peer}`,
+            { ...fields, why: error.message },
+            'dial of an agent failed',
+          )
+      })
+      .finally(leave)
   }
 
   #allowedTarget({ protocol, address }: IncomingDial): HostPort | { readonly refusal: string } {
@@ -64,8 +86,9 @@ export class NodeTraffic {
     return target ?? { refusal: `destination ${JSON.stringify(address)} is not allowed` }
   }
 
-  async #connectFirst(dial: IncomingDial, target: HostPort): Promise<void> {
-    const { signal, address } = dial
+  async #connectFirst(dial: IncomingDial, target: HostPort, cut: AbortSignal): Promise<void> {
+    const { address } = dial
+    const signal = AbortSignal.any([dial.signal, cut])
     let socket: Awaited<ReturnType<typeof connectTcp>>
     try {
       socket = await this.#connect(target, signal)
@@ -75,12 +98,12 @@ export class NodeTraffic {
       throw error
     }
     const near = dial.accept()
-    if (near) await this.#parts.carry(near, socketLeg(socket), { from: 'agent', address })
+    if (near) await this.#carry(near, socket, { from: 'agent', address }, cut)
     else socket.destroy()
   }
 
   /** With routes, the client has to speak before its target is known. */
-  async #acceptFirst(dial: IncomingDial, fallback: HostPort): Promise<void> {
+  async #acceptFirst(dial: IncomingDial, fallback: HostPort, cut: AbortSignal): Promise<void> {
     const { address } = dial
     const channel = dial.accept()
     if (!channel) return
@@ -96,11 +119,9 @@ export class NodeTraffic {
       return
     }
     const target = this.#targetOf(reading) ?? fallback
-    const never = new AbortController().signal
     try {
-      const socket = await this.#connect(target, never)
-      const fields = { from: 'agent', address, target: target.host } as const
-      await this.#parts.carry(near, socketLeg(socket), fields)
+      const socket = await this.#connect(target, cut)
+      await this.#carry(near, socket, { from: 'agent', address, target: target.host }, cut)
     } catch (error) {
       near.close(error instanceof Error ? error : undefined)
       throw error
@@ -110,6 +131,12 @@ export class NodeTraffic {
   #targetOf(reading: HelloReading): HostPort | undefined {
     if (reading.state !== 'hello' || reading.serverName === undefined) return undefined
     return this.#routes.find(reading.serverName)
+  }
+
+  #carry(near: Leg, socket: Socket, fields: CarriedFields, cut: AbortSignal): Promise<void> {
+    const giveWay = (): void => near.close(new TargetUnreachable('gave way to other agents'))
+    cut.addEventListener('abort', giveWay, { once: true })
+    return this.#parts.carry(near, socketLeg(socket), fields)
   }
 
   #connect(target: HostPort, signal: AbortSignal) {

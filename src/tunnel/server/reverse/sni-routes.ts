@@ -1,4 +1,4 @@
-import type { HostPort } from '../../protocol/index.ts'
+import type { HostPort } from '../../addresses/index.ts'
 import type { SniRoute } from '../options/index.ts'
 
 /** Finds the target for a server name: an exact route first, then one for the whole domain. */

@@ -1,5 +1,5 @@
+import { networkOf, parseIp, parseIpRange } from '../../addresses/index.ts'
 import type { AgentSession } from '../agent-session.ts'
-import { networkOf, parseIp, parseIpRange } from './ip-range.ts'
 import { leastLoaded, type Strategy } from './strategy.ts'
 
 type Networks = Map<bigint, Set<AgentSession>>

@@ -1,0 +1,79 @@
+import { once } from 'node:events'
+import { connect as connectHttp2 } from 'node:http2'
+import { connect, type Socket } from 'node:net'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { FakeClusterView } from '../../../testing/fake-cluster-view.ts'
+import { openTunnelLab, type TunnelLab } from '../tunnel-lab.suite.ts'
+
+let lab: TunnelLab
+beforeEach(async () => {
+  lab = await openTunnelLab()
+})
+afterEach(() => lab.close())
+
+/** Connections that never say a word, all from one address. */
+async function crowd(port: number, count: number): Promise<Socket[]> {
+  const sockets: Socket[] = []
+  // A few at a time: more than the kernel lets wait would never be accepted.
+  while (sockets.length < count) {
+    const some = Array.from({ length: 50 }, () => silentClient(port))
+    sockets.push(...some)
+    await Promise.all(some.map((socket) => once(socket, 'connect')))
+  }
+  return sockets
+}
+
+function silentClient(port: number): Socket {
+  const socket = connect({ port, host: '127.0.0.1', localAddress: '127.0.0.2' })
+  socket.on('error', () => {}).resume()
+  lab.closeLater(() => socket.destroy())
+  return socket
+}
+
+test('[TUN-F18] an agent connects past a thousand strangers who never finish their handshake', async () => {
+  await lab.start()
+  const strangers = await crowd(lab.server.ports.agents, 1_100)
+  await lab.agent()
+  await lab.until(() => strangers.filter((socket) => socket.closed).length > 100)
+  expect(lab.server.load.agents).toBe(1)
+})
+
+test('[TUN-F18] health answers past hundreds who never finish their request', async () => {
+  await lab.start()
+  const { health } = lab.server.ports
+  await crowd(health, 300)
+  const answer = await fetch(`http://127.0.0.1:${health}/healthz`)
+  expect(answer.status).toBe(200)
+})
+
+test('[TUN-F18] the tokens of one connection are reviewed one after another', async () => {
+  let open = 0
+  let most = 0
+  const view = new FakeClusterView()
+  const review = async () => {
+    most = Math.max(most, ++open)
+    await new Promise((resolve) => setImmediate(resolve))
+    open--
+    return { apiVersion: '', kind: '', metadata: { name: '' }, status: { authenticated: false } }
+  }
+  await lab.start({ view: Object.assign(view, { review }) })
+  const session = connectHttp2(`https://127.0.0.1:${lab.server.ports.agents}`, {
+    ca: lab.ca.bundlePem,
+  })
+  lab.closeLater(() => session.destroy())
+  const answers = Array.from({ length: 8 }, async () => {
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': '/AgentService/Connect',
+      'content-type': 'application/grpc',
+      te: 'trailers',
+      agentid: 'a',
+      authorization: 'Bearer wrong',
+    })
+    stream.on('error', () => {})
+    const [headers] = (await once(stream, 'response')) as [Record<string, string>]
+    return headers['grpc-status']
+  })
+  expect(await Promise.all(answers)).toEqual(Array.from({ length: 8 }, () => '2'))
+  expect(most).toBe(1)
+})
