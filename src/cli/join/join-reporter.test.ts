@@ -92,6 +92,20 @@ describe('what is waited for [DISC-C6]', () => {
   })
 })
 
+test.each([
+  [true, '\r\u001B[Ktrace\n'],
+  [false, 'trace\n'],
+])('a line of the log comes between, and the waiting goes on: terminal %s', (interactive, line) => {
+  const { reporter, said } = report(interactive)
+  reporter.discovery(refused())
+  const before = said()
+  reporter.log('trace\n')
+  expect(said()).toBe(`${before}${line}`)
+  vi.advanceTimersByTime(30_000)
+  expect(said()).toContain('still waiting, for 30 s')
+  reporter.end()
+})
+
 test('words of a server cannot command the terminal', () => {
   const { reporter, said } = report(true)
   reporter.discovery({ step: 'warning', message: 'a\u001B[2Jb\nc' })

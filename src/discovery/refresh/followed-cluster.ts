@@ -133,9 +133,10 @@ export class FollowedCluster {
   }
 
   async #refresh(): Promise<Refreshed> {
-    const { host, clock = systemClock } = this.#options
+    const { host, log, clock = systemClock } = this.#options
     const { cluster, user } = this.#context
-    const order = { cluster, user, signal: this.#closed.signal, ...(host && { host }) }
+    const { signal } = this.#closed
+    const order = { cluster, user, signal, ...(host && { host }), ...(log && { log }) }
     const entry = entryOf(this.#context, clock)
     const refreshed = entry
       ? await refreshKubeconfig({ ...order, entry })
