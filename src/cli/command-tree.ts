@@ -8,12 +8,15 @@ export function matchCommand(
   commands: readonly Command[],
   argv: readonly string[],
 ): { readonly command: Command; readonly rest: readonly string[] } | undefined {
-  const matching = commands
-    .filter((command) => wordsOf(command).every((word, index) => argv[index] === word))
-    .sort((a, b) => wordsOf(b).length - wordsOf(a).length)
-  const [command] = matching
-  return command && { command, rest: argv.slice(wordsOf(command).length) }
+  const [called] = commands
+    .flatMap((command) => callsOf(command).map((words) => ({ command, words })))
+    .filter(({ words }) => words.every((word, index) => argv[index] === word))
+    .sort((a, b) => b.words.length - a.words.length)
+  return called && { command: called.command, rest: argv.slice(called.words.length) }
 }
+
+const callsOf = (command: Command): string[][] =>
+  command.alias === undefined ? [wordsOf(command)] : [wordsOf(command), [command.alias]]
 
 /** The first words that several commands share, such as `user`. */
 export function commandGroups(commands: readonly Command[]): string[] {

@@ -11,6 +11,8 @@ interface Invocation<Table extends OptionTable> {
 /** One command: how it is called, and what it does. */
 export interface Command<Table extends OptionTable = OptionTable> extends CommandShape {
   readonly options: Table
+  /** Another word for the command, which help does not list. */
+  readonly alias?: string
   /** Returns a number to exit with where that is another program's; 0 otherwise. */
   run(invocation: Invocation<Table>, io: Io): Promise<void | number>
 }

@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
@@ -10,6 +11,7 @@ import {
   type AddonTokenMinter,
   addonSigningKey,
   createAddonTokenMinter,
+  DedicatedKeySigner,
   ServingKeySigner,
 } from '../../src/addon/token/index.ts'
 import { silentLogger, systemClock } from '../../src/core/index.ts'
@@ -96,7 +98,7 @@ async function ask(port: number, token: string): Promise<string | number> {
 }
 
 describe('sallyport guard', () => {
-  test("takes the proposal's flags, one dash too, and the serving key of an API server [ADDON-R36, ADDON-R26, ADDON-R33]", async () => {
+  test("takes the proposal's name and flags, one dash too, and the serving key of an API server [ADDON-R36, ADDON-R26, ADDON-R33]", async () => {
     const flags = [
       '-listen-port',
       '0',
@@ -107,7 +109,7 @@ describe('sallyport guard', () => {
     ]
     const { port, stop, outcome } = await runGuard(
       [
-        'guard',
+        'forward-proxy',
         '--listen-on-pod-ip',
         ...flags,
         '--health-port',
@@ -175,6 +177,38 @@ describe('sallyport guard', () => {
     await vi.waitFor(async () => expect(await ask(port, token)).toBe('ann'), 5_000)
     await admin.delete('/api/v1/namespaces/default/services/web')
     await vi.waitFor(async () => expect(await ask(port, token)).toBe('wrong-audience'), 5_000)
+  })
+
+  test('takes the keys of a cluster from where it publishes them, and follows them [ADDON-R26, ADDON-P9]', async () => {
+    const keyed = await startInProcess({ flags: ['--addon-token-key', 'dedicated'] })
+    const ended = new AbortController()
+    try {
+      const { view, adminKubeconfig } = keyed.serving
+      const parts = { view, log: silentLogger, signal: ended.signal }
+      const signer = await DedicatedKeySigner.open(parts)
+      const own = createAddonTokenMinter({ signer, clock: systemClock })
+      const token = () => own.mint({ user: 'ann', namespace: 'default', service: 'web' })
+      const args = ['--keys', 'jwks', '--audience', 'default/web', '--kubeconfig', adminKubeconfig]
+      const { port } = await runGuard([...common(), ...args])
+      expect(await ask(port, await token())).toBe('ann')
+      expect(await ask(port, await mint())).toBe('unknown-key')
+      const before = signer.current.kid
+      const admin = await keyed.admin()
+      const secret = '/api/v1/namespaces/kube-system/secrets/sallyport-addon-token-key'
+      const { object } = await admin.get(secret)
+      const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+      const pem = Buffer.from(privateKey.export({ type: 'pkcs8', format: 'pem' })).toString(
+        'base64',
+      )
+      const { 'key.pem': previous } = object['data'] as Record<string, string>
+      await admin.put(secret, { ...object, data: { 'key.pem': pem, 'previous.pem': previous } })
+      await vi.waitFor(() => expect(signer.current.kid).not.toBe(before), 5_000)
+      // It asks for strange keys once in five seconds, and has just done so.
+      await vi.waitFor(async () => expect(await ask(port, await token())).toBe('ann'), 15_000)
+    } finally {
+      ended.abort()
+      await keyed.close()
+    }
   })
 
   test('listens on the addresses of the machine when it is told none, never on all [ADDON-R30, ADDON-R37]', async ({

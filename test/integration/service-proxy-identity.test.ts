@@ -259,6 +259,9 @@ describe.skipIf(outwardAddress === undefined)('with a dedicated key', () => {
       const keys = await admin.get('/addon/v1/jwks')
       expect(keys.status).toBe(200)
       expect(keys.text).toContain(String(header['kid']))
+      const by = (user: string) => admin.get('/addon/v1/jwks', { 'Impersonate-User': user })
+      expect((await by('system:serviceaccount:default:guard')).status).toBe(200)
+      expect((await by('ann')).status).toBe(403)
     } finally {
       await lab.close()
     }

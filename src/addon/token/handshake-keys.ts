@@ -1,8 +1,8 @@
 import { connect } from 'node:tls'
 import type { Clock } from '../../core/index.ts'
-import { verifyServerCertificate } from '../../pki/trust/index.ts'
+import { apiServerKey } from './api-server-key.ts'
 import type { CaBundle } from './ca-bundle.ts'
-import { type AddonVerificationKey, addonVerificationKey } from './verification-key.ts'
+import type { AddonVerificationKey } from './verification-key.ts'
 
 /** Which API server shows its key by a handshake. */
 export interface HandshakeOptions {
@@ -42,8 +42,7 @@ export function keyByHandshake(
       const leaf = socket.getPeerX509Certificate()
       if (!leaf) throw new Error('the API server showed no certificate')
       const chain = [leaf, ...(leaf.issuerCertificate ? [leaf.issuerCertificate] : [])]
-      verifyServerCertificate(chain, bundle.certificates, { name: serverName, now: clock.now() })
-      return addonVerificationKey(leaf.publicKey)
+      return apiServerKey(chain, bundle.certificates, { name: serverName, now: clock.now() })
     }
   })
 }

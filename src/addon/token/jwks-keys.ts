@@ -1,10 +1,16 @@
 import { request as requestPlain } from 'node:http'
 import { request } from 'node:https'
+import { SallyportError } from '../../core/index.ts'
 import { isObject, member, parseJsonObject, parseJwk } from '../../jose/index.ts'
 import type { CaBundle } from './ca-bundle.ts'
 import { type AddonVerificationKey, addonVerificationKey } from './verification-key.ts'
 
 const maxBytes = 64 * 1024
+
+/** A JWK set cannot be asked for at an address where others could answer in its place. */
+class JwksAddressUnfit extends SallyportError {
+  readonly code = 'JWKS_ADDRESS_UNFIT'
+}
 
 /** Where the keys of add-on tokens are published. */
 export interface JwksOptions {
@@ -42,10 +48,20 @@ function parseKey(value: unknown): AddonVerificationKey | undefined {
   return key && isObject(value) ? addonVerificationKey(key.key) : undefined
 }
 
+const loopbackHost = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/
+
+function readAddress(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url?.protocol === 'https:') return url
+  if (url?.protocol === 'http:' && loopbackHost.test(url.hostname)) return url
+  throw new JwksAddressUnfit(`${text} must be an https address, or one of this very machine`)
+}
+
 async function fetchDocument(
-  { url, bundle, serverName, readToken }: JwksOptions,
+  { url: address, bundle, serverName, readToken }: JwksOptions,
   signal: AbortSignal,
 ): Promise<Buffer> {
+  const url = readAddress(address)
   const token = await readToken?.()
   const headers = {
     accept: 'application/jwk-set+json, application/json',
@@ -56,9 +72,10 @@ async function fetchDocument(
     ...(serverName !== undefined && { servername: serverName }),
   }
   return new Promise((resolve, reject) => {
-    const ask = url.startsWith('https:')
-      ? request(url, { headers, signal, agent: false, ...tls })
-      : requestPlain(url, { headers, signal, agent: false })
+    const ask =
+      url.protocol === 'https:'
+        ? request(url, { headers, signal, agent: false, ...tls })
+        : requestPlain(url, { headers, signal, agent: false })
     ask.once('error', reject).once('response', (response) => {
       const chunks: Buffer[] = []
       let size = 0

@@ -82,6 +82,10 @@ describe('by x5c [ADDON-R26]', () => {
     ],
     ['a kubelet as server', async () => labSigner(await labLeaf(ca, { extensions: [sans('n1')] }))],
     [
+      'a kubelet that was let bear the name of the server [ADDON-X13]',
+      async () => labSigner(await labLeaf(ca, { subject: named('system:node:n1') })),
+    ],
+    [
       'a user, though named like the server',
       async () => labSigner(await labLeaf(ca, { usages: [usage.clientAuth] })),
     ],

@@ -1,11 +1,12 @@
 import { X509Certificate } from 'node:crypto'
 import type { Clock } from '../../core/index.ts'
 import { type CompactJws, KeyRefused, member } from '../../jose/index.ts'
-import { CertificateRefused, verifyServerCertificate } from '../../pki/trust/index.ts'
+import { CertificateRefused } from '../../pki/trust/index.ts'
+import { apiServerKey } from './api-server-key.ts'
 import type { CaBundle } from './ca-bundle.ts'
 import type { AddonKeySource } from './key-source.ts'
 import { AddonTokenRefused } from './token-refused.ts'
-import { type AddonVerificationKey, addonVerificationKey } from './verification-key.ts'
+import type { AddonVerificationKey } from './verification-key.ts'
 
 const maxCertificates = 4
 const maxKnown = 16
@@ -63,10 +64,7 @@ export class X5cKeys implements AddonKeySource {
     const expected = { name: serverName, now: clock.now() }
     const until = Math.min(...certificates.map(({ validTo }) => Date.parse(validTo)))
     try {
-      verifyServerCertificate(certificates, bundle.certificates, expected)
-      const [leaf] = certificates
-      if (leaf) return { key: addonVerificationKey(leaf.publicKey), until }
-      throw new CertificateRefused('MALFORMED', 'there is no certificate')
+      return { key: apiServerKey(certificates, bundle.certificates, expected), until }
     } catch (error) {
       if (!(error instanceof CertificateRefused || error instanceof KeyRefused)) throw error
       throw new AddonTokenRefused(

@@ -4,6 +4,8 @@ import { guardOptions } from '../guard-options.ts'
 /** `sallyport guard`. */
 export const guardCommand = defineCommand({
   command: 'sallyport guard',
+  // What the proposal calls it.
+  alias: 'forward-proxy',
   summary: "Stand before an add-on in its Pod: tell it each request's user, refuse all others",
   options: guardOptions,
   examples: [

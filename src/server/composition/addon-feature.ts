@@ -20,6 +20,7 @@ import { isIdentityHeader } from '../../http/index.ts'
 import type { Feature, FeatureContext, FeatureSubresource } from '../feature.ts'
 import type { ServerOptions } from '../options/index.ts'
 import type { PathRoute } from '../paths/routes.ts'
+import { letGuardsReadKeys } from './addon-key-readers.ts'
 
 /** The way to Services, Pods and nodes, on which add-ons learn who their users are. */
 export const addonFeature: Feature = async (context) => {
@@ -87,6 +88,7 @@ async function openSigner({ options, view, log, signal, serving }: FeatureContex
     return { signer: new ServingKeySigner(current), routes }
   }
   const signer = await DedicatedKeySigner.open({ view, log, signal })
+  await letGuardsReadKeys(view, addonJwksPath, signal)
   routes.push({
     path: addonJwksPath,
     handle: (_request, response) => {
