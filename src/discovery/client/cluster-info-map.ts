@@ -8,6 +8,8 @@ export interface ClusterInfoMap {
   readonly signature: string | undefined
   /** Whether it is signed with any other token. */
   readonly signedByOthers: boolean
+  /** When it was made, by the clock of the server; not a number if it does not say. */
+  readonly createdAtMs: number
 }
 
 /** The path of the ConfigMap, below the address of the API. */
@@ -33,6 +35,7 @@ export function readClusterInfoMap(body: Uint8Array, tokenId: string): ClusterIn
   return {
     kubeconfig: typeof kubeconfig === 'string' ? kubeconfig : '',
     signature: typeof signature === 'string' && signature !== '' ? signature : undefined,
+    createdAtMs: Date.parse(String(member(metadata, 'creationTimestamp'))),
     signedByOthers: Object.keys(data).some(
       (name) => name.startsWith(signaturePrefix) && name !== own,
     ),

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
+import { kubeTime } from '../../core/index.ts'
 import { labAuthority, labMaterial } from '../../http/tls-lab.suite.ts'
 import { parseCompactJws } from '../../jose/index.ts'
 import { type CertificateAuthority, spkiPin } from '../../pki/index.ts'
@@ -52,6 +53,8 @@ export class LabCluster {
   signs = true
   /** Whether another token has signed the document. */
   othersSign = false
+  /** When the document was made, as the server says. */
+  createdAt = Date.now()
   /** Called with every answer before it is sent. */
   bend: (answer: LabAnswer, request: SeenRequest) => void = () => {}
   /** The PEM of the roots that it announces. */
@@ -111,7 +114,12 @@ export class LabCluster {
     return JSON.stringify({
       kind: 'ConfigMap',
       apiVersion: 'v1',
-      metadata: { namespace: 'kube-public', name: 'cluster-info', resourceVersion: '7' },
+      metadata: {
+        namespace: 'kube-public',
+        name: 'cluster-info',
+        resourceVersion: '7',
+        creationTimestamp: kubeTime(this.createdAt),
+      },
       data: {
         kubeconfig,
         ...(this.signs && signature),

@@ -205,11 +205,22 @@ describe('[DISC-R2, DISC-T7] a server that is not ready yet', () => {
     expect(seen).toEqual(['signature-absent'])
   })
 
-  describe('a token that it does not know, though it knows others', () => {
+  describe.each([
+    [
+      'though it knows others',
+      { othersSign: true },
+      /has signatures of other tokens and none of ae23dc/,
+    ],
+    [
+      'though it is not new',
+      { createdAt: Date.now() - 6 * 60_000 },
+      /has no signature of token ae23dc or any other, and is not new/,
+    ],
+  ])('a token that it does not know, %s', (_name, state, message) => {
     beforeEach(() => {
       lab.knowsSignedRequests = false
       lab.signs = false
-      lab.othersSign = true
+      Object.assign(lab, state)
     })
 
     test('is said at once and given up after half a minute, with its own code', async () => {
@@ -222,7 +233,7 @@ describe('[DISC-R2, DISC-T7] a server that is not ready yet', () => {
         code: 'TOKEN_UNKNOWN',
         reason: 'token-unknown',
       })
-      expect(seen[0]).toMatch(/has signatures of other tokens and none of ae23dc/)
+      expect(seen[0]).toMatch(message)
       expect(clock.monotonic()).toBeGreaterThan(20_000)
       expect(clock.monotonic()).toBeLessThan(30_000)
     })

@@ -67,5 +67,5 @@ export async function createFirstToken(
     // A first start that was cut off has made it already.
     if (!(error instanceof CommandFailed && error.code === 'TOKEN_EXISTS')) throw error
   }
-  log.info({ token: token.id }, 'machines may join with the given token')
+  log.info({ tokenId: token.id }, 'machines may join with the given token')
 }
