@@ -78,6 +78,11 @@ export class FakeApiServer {
     this.#server.close()
   }
 
+  /** TCP connections that are open. */
+  get open(): number {
+    return this.#sockets.size
+  }
+
   /** The last request but those of the friendly page. */
   get last(): SeenRequest {
     const last = this.seen.at(-1)

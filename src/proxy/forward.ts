@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
+import { defaultServerLimits, discardUnreadBody } from '../http/index.ts'
 import { type AnswerHome, answerHeaders } from './answer-headers.ts'
 import { AnswerUnusable } from './answer-unusable.ts'
 import type { HostName } from './host-header.ts'
@@ -37,6 +38,12 @@ export async function forward(
     ...(plan.home && { relayed: true }),
     signal: gone.signal,
   })
+  // A server that has said all wants no more: what is left of the body would wait for it in vain.
+  answer.body.once('end', () => {
+    if (!request.complete) gone.abort()
+  })
+  const { lingerMs } = defaultServerLimits
+  response.once('finish', () => discardUnreadBody(request, response, lingerMs))
   writeHead(response, answer, plan)
   // A watch may be silent for long; its client must know at once that it is open.
   response.flushHeaders()

@@ -167,6 +167,27 @@ describe('the development identity [ADDON-G6]', () => {
       403,
     ],
     ['does not cover a bad token', ['Authorization: Bearer a.b.c'], 'Host: localhost', 403],
+    ['is for a page of its own', ['Origin: http://localhost:3000'], 'Host: localhost:3000', 'dev'],
+    [
+      'is not for a page of another port [ADDON-X14]',
+      ['Origin: http://localhost:4000'],
+      'Host: localhost:3000',
+      403,
+    ],
+    ['is not for a foreign page [ADDON-X14]', ['Origin: https://evil'], 'Host: localhost', 403],
+    ['is not for no page [ADDON-X14]', ['Origin: null'], 'Host: localhost', 403],
+    [
+      'is not for a picture in a foreign page [ADDON-X14]',
+      ['Sec-Fetch-Site: cross-site', 'Sec-Fetch-Mode: no-cors', 'Sec-Fetch-Dest: image'],
+      'Host: localhost',
+      403,
+    ],
+    [
+      'is for a link in a foreign page',
+      ['Sec-Fetch-Site: cross-site', 'Sec-Fetch-Mode: navigate', 'Sec-Fetch-Dest: document'],
+      'Host: localhost',
+      'dev',
+    ],
     ['does not keep a forged name', ['X-Authenticated-User: root'], 'Host: localhost', 'dev'],
   ])('%s', async (_what, lines, host, expected) => {
     expect(await ask(await serve(), lines, host)).toBe(expected)

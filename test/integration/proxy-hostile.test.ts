@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { gzipSync } from 'node:zlib'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { Secret } from '../../src/core/index.ts'
 import { type CredentialSource, staticTrust } from '../../src/credentials/index.ts'
 import { Connections } from '../../src/credentials/transport/index.ts'
@@ -60,6 +60,29 @@ describe('[CRED-P14] an upgrade in one packet with other requests', () => {
     expect(answer).toBe('')
     expect(lab.api.seen.map(({ url }) => url)).toEqual(['/slow'])
   })
+})
+
+test('an answer that comes before its request was read ends the request [ADDON-X9]', async () => {
+  lab.api.answers.set('/api/v1/early', (request, response) => {
+    request.pause()
+    response.writeHead(413, { 'content-length': 2 }).end('no')
+  })
+  const before = lab.api.open
+  const socket = await proxy.socket()
+  let answer = ''
+  socket.on('error', () => {}).on('data', (chunk) => (answer += String(chunk)))
+  socket.write(
+    `POST /api/v1/early HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${2 ** 30}\r\n\r\n`,
+  )
+  const piece = Buffer.alloc(2 ** 20)
+  const more = (): void => {
+    while (!socket.destroyed && socket.write(piece));
+  }
+  socket.on('drain', more)
+  more()
+  await new Promise((resolve) => socket.once('close', resolve))
+  expect(answer).toMatch(/^HTTP\/1\.1 413 [^]*no$/)
+  await vi.waitFor(() => expect(lab.api.open).toBeLessThanOrEqual(before))
 })
 
 describe('[CRED-P2] a path whose slashes are hidden', () => {
