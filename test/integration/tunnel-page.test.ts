@@ -6,8 +6,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { parse as parseYaml } from 'yaml'
+import { joinCommand } from '../../src/cli/commands/join.ts'
 import { upCommand } from '../../src/cli/commands/up.ts'
 import { userCreateCommand } from '../../src/cli/commands/user-create.ts'
+import { userRevokeCommand } from '../../src/cli/commands/user-revoke.ts'
 import { defaultOf } from '../../src/cli/options/describe-option.ts'
 import { type OptionTable, silentLogger, systemClock } from '../../src/core/index.ts'
 import { MetricsRegistry } from '../../src/core/metrics/index.ts'
@@ -63,6 +65,8 @@ describe('the page of the tunnel [TUN-I5]', () => {
       tunnelAgentOptions,
       upCommand.options,
       userCreateCommand.options,
+      userRevokeCommand.options,
+      joinCommand.options,
     ]
     // Those of kubectl.
     const known = new Set([

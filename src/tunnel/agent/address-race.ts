@@ -1,4 +1,5 @@
 import { connect, isIPv6, type Socket } from 'node:net'
+import { showHostPort } from '../addresses/index.ts'
 import { connectFailure } from './go-dial-error.ts'
 
 /** After this time without an answer the next address is tried as well (RFC 8305 §5). */
@@ -84,8 +85,7 @@ class AddressRace {
 
   #failed(socket: Socket, host: string, cause: Error): void {
     if (!this.#attempts.delete(socket)) return
-    const shown = isIPv6(host) ? `[${host}]:${this.#port}` : `${host}:${this.#port}`
-    this.#firstFailure ??= connectFailure(shown, cause)
+    this.#firstFailure ??= connectFailure(showHostPort({ host, port: this.#port }), cause)
     if (this.#waiting.length > 0) this.tryNext()
     else if (this.#attempts.size === 0) this.#outcome.lost(this.#firstFailure)
   }

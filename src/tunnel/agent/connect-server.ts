@@ -1,8 +1,9 @@
 import { type Logger, SallyportError } from '../../core/index.ts'
+import { showHostPort } from '../addresses/index.ts'
 import type { ConnectLinkOptions } from '../grpc/index.ts'
 import { allCapabilities, type Link, type PacketTally } from '../link/index.ts'
 import { dismissLink } from './dismiss-link.ts'
-import { type ServerAddress, showAddress } from './server-addresses.ts'
+import type { ServerAddress } from './server-addresses.ts'
 import { type CredentialFiles, readCredentials } from './server-credentials.ts'
 
 /** Opens a link as `connectLink` does. */
@@ -53,7 +54,6 @@ export async function connectServer(
       ...(key !== undefined && { key: key.reveal() }),
       ...(address.name !== undefined && { servername: address.name }),
       ...(parts.alpn.length > 0 && { alpn: parts.alpn }),
-      minVersion: 'TLSv1.2',
     },
     metadata: {
       agentid: parts.agentId,
@@ -66,7 +66,7 @@ export async function connectServer(
     log: parts.log,
     signal,
   })
-  return introduced(link, showAddress(address))
+  return introduced(link, showHostPort(address))
 }
 
 /** Checks the headers of a server; a link to one that does not say who it is, is closed. */

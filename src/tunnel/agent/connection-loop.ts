@@ -1,7 +1,8 @@
 import { type Clock, type Logger, pause } from '../../core/index.ts'
+import { showHostPort } from '../addresses/index.ts'
 import type { ConnectedServer } from './connect-server.ts'
 import { dismissLink } from './dismiss-link.ts'
-import { type ServerAddress, showAddress } from './server-addresses.ts'
+import type { ServerAddress } from './server-addresses.ts'
 import type { ServerLinks } from './server-links.ts'
 
 /** What the loop works with. */
@@ -79,7 +80,7 @@ export class ConnectionLoop {
 
   async #connectTo(address: ServerAddress, signal: AbortSignal): Promise<void> {
     const { links, log, reached } = this.#parts
-    const where = showAddress(address)
+    const where = showHostPort(address)
     const server = await this.#parts.connect(address, signal)
     if (signal.aborted) {
       dismissLink(server.link)
@@ -111,13 +112,13 @@ export class ConnectionLoop {
 
   #withoutLink(addresses: readonly ServerAddress[]): ServerAddress[] {
     return addresses.filter((address) => {
-      const serverId = this.#serverAt.get(showAddress(address))
+      const serverId = this.#serverAt.get(showHostPort(address))
       return serverId === undefined || !this.#parts.links.has(serverId)
     })
   }
 
   #forgetOthersThan(addresses: readonly ServerAddress[]): void {
-    const known = new Set(addresses.map(showAddress))
+    const known = new Set(addresses.map(showHostPort))
     for (const where of this.#serverAt.keys()) if (!known.has(where)) this.#serverAt.delete(where)
   }
 

@@ -199,7 +199,7 @@ test('the agent says who it is, and asks silent servers within a minute', async 
       agentidentifiers: 'host=n1&ipv4=10.0.0.1',
       authorization: 'Bearer secret-token',
     },
-    tls: { ca: 'certificates', alpn: ['konnectivity'], minVersion: 'TLSv1.2' },
+    tls: { ca: 'certificates', alpn: ['konnectivity'] },
     capabilities: ['rdial', 'credit', 'halfclose'],
     keepalive: { timeMs: 35_000, timeoutMs: 20_000 },
   })

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import type { Logger } from '../../core/index.ts'
+import { showHostPort } from '../addresses/index.ts'
 import type { Resolve } from './dial-target.ts'
 import { parseServerHost } from './options/index.ts'
 
@@ -11,10 +12,6 @@ export interface ServerAddress {
   /** The name the server must prove to have; absent when it was given as an address. */
   readonly name?: string
 }
-
-/** The text that stands for an address in maps and logs. */
-export const showAddress = ({ host, port }: ServerAddress): string =>
-  isIP(host) === 6 ? `[${host}]:${port}` : `${host}:${port}`
 
 /** Which servers were given. */
 export interface GivenServers {
@@ -36,7 +33,7 @@ export async function serverAddresses(
     const name = given.name ?? (isIP(host) === 0 ? host : undefined)
     for (const address of await addressesOf(host, resolve, log)) {
       const server = { host: address, port, ...(name !== undefined && { name }) }
-      const key = `${showAddress(server)} ${name ?? ''}`
+      const key = `${showHostPort(server)} ${name ?? ''}`
       if (!found.has(key)) found.set(key, server)
     }
   }

@@ -1,11 +1,12 @@
 import net, { isIP, type Socket } from 'node:net'
 import tls, { checkServerIdentity } from 'node:tls'
+import { showHostPort } from '../addresses/index.ts'
 import { LinkUnreachable } from './errors.ts'
 import type { ConnectLinkOptions, LinkTls } from './options.ts'
 
 /** How a peer is named in messages. */
 export const nameOfPeer = ({ host, port, socketPath }: ConnectLinkOptions): string =>
-  socketPath ?? `${isIP(host) === 6 ? `[${host}]` : host}:${port}`
+  socketPath ?? showHostPort({ host, port })
 
 function connect(options: ConnectLinkOptions): Socket {
   const target = options.socketPath
@@ -24,8 +25,7 @@ function tlsOptions(given: LinkTls, host: string) {
     ...(given.ca !== undefined && { ca: given.ca }),
     ...(given.cert !== undefined && { cert: given.cert }),
     ...(given.key !== undefined && { key: given.key }),
-    ...(given.minVersion !== undefined && { minVersion: given.minVersion }),
-    ...(given.ciphers !== undefined && { ciphers: given.ciphers }),
+    minVersion: 'TLSv1.2' as const,
     // An address is no server name (RFC 6066 §3), but the certificate must still be for it.
     servername: isIP(name) ? '' : name,
     checkServerIdentity: (_host: string, certificate: tls.PeerCertificate) =>

@@ -22,8 +22,6 @@ export interface LinkTls {
   readonly servername?: string
   /** Offered before h2. */
   readonly alpn?: readonly string[]
-  readonly minVersion?: 'TLSv1' | 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3'
-  readonly ciphers?: string
 }
 
 /** What both ends of a link may be told. */

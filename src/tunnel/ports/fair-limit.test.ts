@@ -23,6 +23,14 @@ test.each([
   expect(after(3, arrivals)).toEqual(inside)
 })
 
+test('[TUN-F19] who has as many as one may have gives up its own oldest', () => {
+  const places = new FairLimit(10, 2)
+  const cut: number[] = []
+  for (const index of [0, 1, 2, 3]) places.enter('a', () => cut.push(index))
+  places.enter('b', () => cut.push(4))
+  expect([cut, places.taken]).toEqual([[0, 1], 3])
+})
+
 test('a place that is given back is free, however often it is given back', () => {
   const places = new FairLimit(1)
   const leave = places.enter('a', () => {})

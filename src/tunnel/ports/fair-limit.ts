@@ -5,11 +5,14 @@ interface Place {
 /** Lets a limited number in; when all places are taken, whoever has most of them gives way to those who have few. */
 export class FairLimit {
   readonly #limit: number
+  readonly #mostPerHolder: number
   readonly #byHolder = new Map<string, Set<Place>>()
   #taken = 0
 
-  constructor(limit: number) {
+  /** A holder that has `mostPerHolder` gives its own oldest up for a new one. */
+  constructor(limit: number, mostPerHolder = Number.POSITIVE_INFINITY) {
     this.#limit = limit
+    this.#mostPerHolder = mostPerHolder
   }
 
   /** Places that are taken. */
@@ -19,6 +22,8 @@ export class FairLimit {
 
   /** Takes a place and returns how to give it back, or nothing if there is none. `cut` is called when it is taken away. */
   enter(holder: string, cut: () => void): (() => void) | undefined {
+    const own = this.#byHolder.get(holder)
+    if (own && own.size >= this.#mostPerHolder) this.#cutOldest(holder, own)
     if (this.#taken >= this.#limit && !this.#makeRoomFor(holder)) return undefined
     const place = { cut }
     const places = this.#byHolder.get(holder) ?? new Set()
@@ -32,11 +37,15 @@ export class FairLimit {
     const own = this.#byHolder.get(holder)?.size ?? 0
     // Among equals the first stay: in a rush of many, those who are nearly done must not be pushed out.
     if (own + 1 >= places.size) return false
-    const [oldest] = places
-    if (!oldest) return false
-    this.#leave(largest, oldest)
-    oldest.cut()
+    this.#cutOldest(largest, places)
     return true
+  }
+
+  #cutOldest(holder: string, places: ReadonlySet<Place>): void {
+    const [oldest] = places
+    if (!oldest) return
+    this.#leave(holder, oldest)
+    oldest.cut()
   }
 
   #largest(): readonly [string, ReadonlySet<Place>] {

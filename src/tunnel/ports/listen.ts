@@ -1,7 +1,7 @@
 import { chmod, lstat, unlink } from 'node:fs/promises'
 import type { Server } from 'node:net'
-import { isIPv6 } from 'node:net'
 import { CommandFailed, systemErrorCode } from '../../core/index.ts'
+import { showHostPort } from '../addresses/index.ts'
 
 /** A TCP port to listen on. */
 export interface TcpPlace {
@@ -37,10 +37,8 @@ export function portOf(server: Server): number {
   return typeof address === 'object' && address ? address.port : 0
 }
 
-const showPlace = (host: string, port: number): string => {
-  if (host === '') return `*:${port}`
-  return isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`
-}
+const showPlace = (host: string, port: number): string =>
+  showHostPort({ host: host === '' ? '*' : host, port })
 
 async function listenOnTcp(server: Server, place: TcpPlace, what: string): Promise<string> {
   const { host, port } = place

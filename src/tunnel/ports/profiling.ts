@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { Session } from 'node:inspector/promises'
+import { pipeline } from 'node:stream/promises'
 import { setTimeout as wait } from 'node:timers/promises'
 import { getHeapSnapshot } from 'node:v8'
 import { type PathHandler, sendText } from './http-endpoint.ts'
@@ -13,28 +14,31 @@ const index = [
   '',
 ].join('\n')
 
-/** Profiles of this process by the paths of Go's pprof, in the engine's own formats. */
+/** Profiles of this process by the paths of Go's pprof, in the engine's own formats; one at a time. */
 export function profilingPaths(): Readonly<Record<string, PathHandler>> {
   let isBusy = false
+  const alone =
+    (make: (response: ServerResponse, url: URL) => Promise<void>): PathHandler =>
+    (_request, response, url) => {
+      if (isBusy) return sendText(response, 503, 'a profile is being made already\n')
+      isBusy = true
+      make(response, url)
+        .catch((error: unknown) => response.destroy(error instanceof Error ? error : undefined))
+        .finally(() => {
+          isBusy = false
+        })
+    }
   return {
     '/debug/pprof': (_request, response) => {
       response.setHeader('location', '/debug/pprof/')
       sendText(response, 301, 'Moved: /debug/pprof/\n')
     },
     '/debug/pprof/': (_request, response) => sendText(response, 200, index),
-    '/debug/pprof/profile': (_request, response, url) => {
-      if (isBusy) return sendText(response, 503, 'a profile is being made already\n')
-      isBusy = true
-      sendProfile(response, secondsOf(url))
-        .catch((error: unknown) => response.destroy(error instanceof Error ? error : undefined))
-        .finally(() => {
-          isBusy = false
-        })
-    },
-    '/debug/pprof/heap': (_request, response) => {
+    '/debug/pprof/profile': alone((response, url) => sendProfile(response, secondsOf(url))),
+    '/debug/pprof/heap': alone((response) => {
       response.writeHead(200, { 'content-type': 'application/json' })
-      getHeapSnapshot().pipe(response)
-    },
+      return pipeline(getHeapSnapshot(), response)
+    }),
   }
 }
 

@@ -40,8 +40,8 @@ export class PacketDecoder {
   readonly #reader = new WireReader(Buffer.alloc(0), 0, 0)
   /** The beginning of a message, too short to tell what it is. */
   #held: Buffer | undefined
-  /** A message that is collected because its payload does not come last. */
-  #collected: Buffer[] | undefined
+  /** A message that is collected because its payload does not come last; in one piece, however many it comes in. */
+  #collected: Buffer | undefined
   /** What the current message still lacks. */
   #remaining = 0
   #connectId = 0
@@ -89,14 +89,11 @@ export class PacketDecoder {
   #continue(chunk: Buffer, position: number): number {
     const end = Math.min(chunk.length, position + this.#remaining)
     const part = position === 0 && end === chunk.length ? chunk : chunk.subarray(position, end)
+    const message = this.#collected
+    if (message) part.copy(message, message.length - this.#remaining)
     this.#remaining -= part.length
-    if (this.#collected === undefined) {
-      this.#handler.data(this.#connectId, this.#dest, part)
-      return end
-    }
-    this.#collected.push(part)
-    if (this.#remaining === 0) {
-      const message = Buffer.concat(this.#collected)
+    if (!message) this.#handler.data(this.#connectId, this.#dest, part)
+    else if (this.#remaining === 0) {
       this.#collected = undefined
       this.#whole(message, 0, message.length)
     }
@@ -122,7 +119,7 @@ export class PacketDecoder {
       return messageEnd
     }
     if (payload === cutOff && chunk.length - start < longestHeadBytes) return cutOff
-    this.#collected = []
+    this.#collected = Buffer.allocUnsafe(length)
     this.#remaining = length
     return start
   }

@@ -4,6 +4,8 @@ import { ProtocolError } from './protocol-error.ts'
 export const cutOff = -1
 
 const maxVarintBytes = 10
+/** No address and no reason is longer; the rest would only fill memory and logs. */
+const maxTextBytes = 1_024
 
 /** Reads protobuf fields from a part of a buffer, without copying. */
 export class WireReader {
@@ -60,9 +62,10 @@ export class WireReader {
     return { start, end: this.position }
   }
 
+  /** A text, cut where it becomes too long for anything that is meant. */
   text(): string {
     const { start, end } = this.span()
-    return this.bytes.toString('utf8', start, end)
+    return this.bytes.toString('utf8', start, Math.min(end, start + maxTextBytes))
   }
 
   /** Passes over a field that we do not know. */

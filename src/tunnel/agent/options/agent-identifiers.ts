@@ -1,16 +1,11 @@
 import { isIPv4, isIPv6 } from 'node:net'
-
-const isCidr = (text: string): boolean => {
-  const [address = '', bits = '', ...more] = text.split('/')
-  const most = isIPv4(address) ? 32 : isIPv6(address) ? 128 : -1
-  return more.length === 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= most
-}
+import { parseIpRange } from '../../addresses/index.ts'
 
 const checkOf: Readonly<Record<string, (value: string) => boolean>> = {
   ipv4: isIPv4,
   ipv6: isIPv6,
   host: (value) => value !== '',
-  cidr: isCidr,
+  cidr: (value) => parseIpRange(value) !== undefined,
   uid: () => true,
   'default-route': (value) => value === 'true' || value === 'false',
 }

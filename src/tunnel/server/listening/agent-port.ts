@@ -3,7 +3,14 @@ import type { Clock, ClusterView, Logger } from '../../../core/index.ts'
 import { sourceOf } from '../../addresses/index.ts'
 import { createGrpcService, type GrpcService, type LinkRequest } from '../../grpc/index.ts'
 import { allCapabilities, type PacketTally } from '../../link/index.ts'
-import { ConnectionLimit, listen, portOf, SparseLog, stopListening } from '../../ports/index.ts'
+import {
+  ConnectionLimit,
+  FairLimit,
+  listen,
+  portOf,
+  SparseLog,
+  stopListening,
+} from '../../ports/index.ts'
 import { AgentMetadataInvalid } from '../agent-identifiers.ts'
 import { describeAgent } from '../agent-session.ts'
 import { AgentRefused, ClientDistrusted } from '../errors.ts'
@@ -29,7 +36,10 @@ export interface AgentPortParts {
 
 /** Connections that have not proven yet who they are. */
 const mostStrangers = 1_000
-/** An agent needs one; a few more are for those that begin anew. */
+const mostAgents = 20_000
+/** Where each agent has a name of its own, it needs one; more are for those that begin anew. */
+const mostPerName = 20
+/** An agent needs one. */
 const maxStreams = 10
 
 /** The port on which agents connect: TLS, and a client certificate or a token for each. */
@@ -40,6 +50,8 @@ export class AgentPort {
   /** The review of a connection's last token. */
   readonly #reviews = new WeakMap<Socket, Promise<unknown>>()
   readonly #strangers: ConnectionLimit
+  readonly #places: FairLimit
+  readonly #placed = new WeakSet<Socket>()
   readonly #sparseLog: SparseLog
   #tls: TlsFiles | undefined
   #trust: ClientTrust | undefined
@@ -49,6 +61,8 @@ export class AgentPort {
     const { config, hub, packets, clock, log } = parts
     this.#parts = parts
     this.#sparseLog = new SparseLog(log, clock)
+    const { organization } = config.agents
+    this.#places = new FairLimit(mostAgents, organization === undefined ? undefined : mostPerName)
     this.#strangers = new ConnectionLimit(mostStrangers, () =>
       this.#sparseLog.warn('strangers', { limit: mostStrangers }, 'too many unknown connections'),
     )
@@ -115,7 +129,7 @@ export class AgentPort {
       this.#checkCertificate(socket)
       await this.#reviewInTurn(metadata, socket, signal)
       describeAgent(metadata)
-      this.#strangers.release(socket)
+      this.#takePlace(socket)
       return { metadata: { serverid: serverId, servercount: String(serverCount) } }
     } catch (error) {
       if (!(error instanceof AgentRefused || error instanceof AgentMetadataInvalid)) throw error
@@ -143,6 +157,16 @@ export class AgentPort {
       review.catch(() => {}),
     )
     await review
+  }
+
+  #takePlace(socket: Socket): void {
+    if (this.#placed.has(socket)) return
+    const giveWay = new AgentRefused('the connection gave way to newer ones')
+    const leave = this.#places.enter(this.#peerOf(socket), () => socket.destroy(giveWay))
+    if (!leave) throw refused('too many agents are connected')
+    this.#placed.add(socket)
+    socket.once('close', leave)
+    this.#strangers.release(socket)
   }
 
   /** Whom connections of an agent count for: its name where each has its own, else where it comes from. */

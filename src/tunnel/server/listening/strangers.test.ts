@@ -3,6 +3,7 @@ import { connect as connectHttp2 } from 'node:http2'
 import { connect, type Socket } from 'node:net'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { FakeClusterView } from '../../../testing/fake-cluster-view.ts'
+import type { Link } from '../../link/index.ts'
 import { openTunnelLab, type TunnelLab } from '../tunnel-lab.suite.ts'
 
 let lab: TunnelLab
@@ -44,6 +45,28 @@ test('[TUN-F18] health answers past hundreds who never finish their request', as
   await crowd(health, 300)
   const answer = await fetch(`http://127.0.0.1:${health}/healthz`)
   expect(answer.status).toBe(200)
+})
+
+async function startedLink(): Promise<Link> {
+  const link = await lab.link()
+  link.start({ dial: (dial) => dial.refuse('no'), drain: () => {} })
+  return link
+}
+
+test('[TUN-F19] one agent cannot have very many connections: its oldest give way', async () => {
+  const tls = {
+    certFile: lab.path('server.crt'),
+    keyFile: lab.path('server.key'),
+    clientCaFile: lab.path('ca.crt'),
+  }
+  // The lab's clients are of the organization dev, and all of one name.
+  const agents = { host: '127.0.0.1', port: 0, tls, keepaliveMs: 0, organization: 'dev' }
+  await lab.start({ config: { agents } })
+  const links = []
+  for (let count = 0; count < 22; count++) links.push(await startedLink())
+  await Promise.all(links.slice(0, 2).map((link) => link.ended))
+  await lab.until(() => lab.server.load.agents === 20)
+  expect(lab.server.load.agents).toBe(20)
 })
 
 test('[TUN-F18] the tokens of one connection are reviewed one after another', async () => {
