@@ -15,7 +15,7 @@ export interface JoinEnd {
   readonly error?: Error
 }
 
-const defaultLimits: JoinLimits = { highWaterBytes: 512 * 1024 }
+const defaultLimits: JoinLimits = { highWaterBytes: 128 * 1024 }
 
 class Half {
   readonly #from: Leg

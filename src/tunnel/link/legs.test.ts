@@ -93,7 +93,7 @@ describe('a leg on a socket', () => {
     const [near, far] = await sockets()
     const reader = new LegReader(socketLeg(near), { isReading: false })
     far.write(Buffer.alloc(30_000_000))
-    await reader.until(({ bytes }) => bytes > 256 * 1024)
+    await reader.until(({ bytes }) => bytes > 128 * 1024)
     for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
     expect(reader.bytes).toBeLessThan(1_000_000)
     expect(near.isPaused()).toBe(true)

@@ -37,7 +37,7 @@ export interface ChannelName {
 }
 
 /** Queued bytes at which the writer is told to go on. */
-const lowWaterBytes = 256 * 1024
+const lowWaterBytes = 64 * 1024
 
 /** One tunnelled connection of a link. */
 export class LinkChannel implements Channel, PayloadSource {

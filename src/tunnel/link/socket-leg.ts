@@ -4,7 +4,7 @@ import { TLSSocket } from 'node:tls'
 import type { Leg, LegEvents } from './leg.ts'
 
 /** Unread bytes above which a socket is no longer read. */
-const highWaterBytes = 256 * 1024
+const highWaterBytes = 128 * 1024
 /** How long a closed socket may take to get rid of its last bytes and to hear the other side's end. */
 const lingerMs = 10_000
 

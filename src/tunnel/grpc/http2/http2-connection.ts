@@ -22,6 +22,7 @@ import { encodeHeaders } from './hpack-encoder.ts'
 import { errorCode, Http2Error } from './http2-error.ts'
 import { Http2Stream, type StreamHost } from './http2-stream.ts'
 import { RateLimit } from './rate-limit.ts'
+import { joinForWrite } from './send-slabs.ts'
 
 /** What a connection tells its owner. */
 export interface ConnectionEvents {
@@ -179,11 +180,12 @@ export class Http2Connection implements StreamHost {
     const parts = this.#unsent
     if (parts.length === 0 || this.#socket.destroyed || this.#socket.writableEnded) return
     this.#unsent = []
-    const last = parts.length - 1
-    this.#socket.cork()
-    for (let index = 0; index < last; index++) this.#socket.write(parts[index] ?? '')
-    this.#socket.write(parts[last] ?? '', written)
-    this.#socket.uncork()
+    const slabs = joinForWrite(parts)
+    for (const [index, slab] of slabs.entries())
+      this.#socket.write(slab.bytes, () => {
+        slab.release()
+        if (index === slabs.length - 1) written?.()
+      })
   }
 
   sendSoon(bytes: Buffer): void {
