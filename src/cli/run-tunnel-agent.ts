@@ -2,6 +2,7 @@ import { isIPv6 } from 'node:net'
 import { runUntilDrained, systemClock } from '../core/index.ts'
 import { createTunnelAgent, type TunnelAgent } from '../tunnel/agent/index.ts'
 import type { TunnelAgentOptions } from '../tunnel/options/index.ts'
+import { giveHeapHeadroom } from './heap-headroom.ts'
 import type { Io } from './io.ts'
 import { createTunnelLogger } from './tunnel-logger.ts'
 
@@ -10,6 +11,7 @@ export async function runTunnelAgent(
   options: TunnelAgentOptions & { readonly output: 'text' | 'json' },
   io: Io,
 ): Promise<void> {
+  giveHeapHeadroom()
   const log = createTunnelLogger(options, io)
   const { isRoot, env } = io
   const agent = createTunnelAgent({ options, clock: systemClock, log, isRoot, env })

@@ -17,6 +17,7 @@ import {
   problemsOfTunnelServerOptions,
   type TunnelServerOptions,
 } from '../tunnel/server/index.ts'
+import { giveHeapHeadroom } from './heap-headroom.ts'
 import type { Io } from './io.ts'
 import { createTunnelLogger } from './tunnel-logger.ts'
 
@@ -30,6 +31,7 @@ export async function runTunnelServer(
 ): Promise<void> {
   const problems = problemsOfTunnelServerOptions(options, existsSync)
   if (problems.length > 0) throw new WrongUsage(problems.join('\n'))
+  giveHeapHeadroom()
   const log = createTunnelLogger(options, io)
   const config = configOfOptions(options)
   const asksCluster = config.agents?.tokens || config.leases || options.followRevocations
