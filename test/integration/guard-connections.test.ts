@@ -541,21 +541,25 @@ describe('the health port', () => {
 test('the access log tells user, path and reason as JSON, and no credential or query [ADDON-G5, ADDON-T64]', async () => {
   const lab = await start()
   const secrets = ['?key=s3cret', 'Cookie: session=c00kie']
-  await sendRaw(lab.port, head(`GET /a${secrets[0]} HTTP/1.1`, auth(lab), secrets[1] ?? ''))
-  await sendRaw(lab.port, head('GET /b HTTP/1.1', 'Authorization: Bearer abc.def.ghi'))
+  const lines = [auth(lab), secrets[1] ?? '', 'Audit-Id: 0a-1']
+  await sendRaw(lab.port, head(`GET /a${secrets[0]} HTTP/1.1`, ...lines))
+  await sendRaw(
+    lab.port,
+    head('GET /b HTTP/1.1', 'Authorization: Bearer abc.def.ghi', 'Audit-Id: 0a-2'),
+  )
   await sendRaw(lab.port, head('GET /c HTTP/1.1', 'Authorization: Basic cm9vdDpwdw=='))
   await vi.waitFor(() => expect(lab.logged.join('')).toContain('/c'))
-  const lines = lab.logged
+  const told = lab.logged
     .join('')
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line) as object)
-  expect(lines).toMatchObject([
-    { path: '/a', user: 'bob', audience: 'kube-system/dashboard', status: 200, reason: 'ok' },
+  expect(told).toMatchObject([
+    { path: '/a', user: 'bob', audience: 'kube-system/dashboard', status: 200, auditId: '0a-1' },
     { path: '/b', status: 403, reason: 'bad-header' },
     { path: '/c', status: 403, reason: 'malformed' },
   ])
-  expect(lab.logged.join('')).not.toMatch(/s3cret|c00kie|abc\.def|cm9vd|eyJ/)
+  expect(lab.logged.join('')).not.toMatch(/s3cret|c00kie|abc\.def|cm9vd|eyJ|0a-2/)
 })
 
 test('a refusal tells a reason and nothing of the request, and asks for no password [ADDON-R32, ADDON-R5]', async () => {

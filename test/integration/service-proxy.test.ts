@@ -105,6 +105,7 @@ describe.skipIf(outwardAddress === undefined)('the service proxy', () => {
     expect([seen.method, seen.url]).toEqual(['GET', '/a/b?c=d&e'])
     expect(seen.headers['x-forwarded-uri']).toBe(path.split('?')[0])
     expect(seen.headers['x-forwarded-for']).toBe('127.0.0.1')
+    expect(seen.headers['audit-id']).toMatch(/^[\w-]{36}$/)
     expect(seen.headers['host']).toBe(`127.0.0.1:${lab.server.port}`)
   })
 

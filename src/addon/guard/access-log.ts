@@ -11,6 +11,8 @@ export interface AccessEntry {
   readonly durationMs: number
   readonly remote: string | undefined
   readonly user?: AddonUser
+  /** By which the audit log of the API server names the request. */
+  readonly auditId?: string
   readonly port: number
 }
 
@@ -45,7 +47,7 @@ export class AccessLog {
 
   #fieldsOf({ url, user, durationMs, ...entry }: AccessEntry): object {
     const mark = url.indexOf('?')
-    const { user: name, audience, auditId, tokenId } = user ?? {}
+    const { user: name, audience, tokenId } = user ?? {}
     return {
       time: new Date(this.#clock.now()).toISOString(),
       msg: 'request',
@@ -54,7 +56,6 @@ export class AccessLog {
       ms: Math.round(durationMs * 1000) / 1000,
       user: name,
       audience,
-      auditId,
       tokenId,
     }
   }

@@ -165,6 +165,7 @@ export class Exchanges {
     const { reason, user } = story
     metrics.note(status, reason, durationMs)
     const { method = '', url = '', socket } = request
+    const auditId = user && (user.auditId ?? auditIdOf(request))
     accessLog.note({
       method,
       url,
@@ -174,8 +175,15 @@ export class Exchanges {
       remote: socket.remoteAddress,
       port,
       ...(user && { user }),
+      ...(auditId !== undefined && { auditId }),
     })
   }
+}
+
+/** What the API server calls the request; a token that several requests share does not say it. */
+function auditIdOf({ headers }: IncomingMessage): string | undefined {
+  const said = headers['audit-id']
+  return typeof said === 'string' && /^[\w-]{1,64}$/.test(said) ? said : undefined
 }
 
 /** What is known of a request so far. */

@@ -186,6 +186,7 @@ export class ServiceProxy {
     const facts = {
       uri: `${prefix}${path || '/'}`,
       peer: request.socket.remoteAddress ?? '',
+      auditId: session.facts.auditId,
       ...(token !== undefined && { token }),
       isOwnCookie: isMarker,
       isIdentityHeader: this.#parts.isIdentityHeader,

@@ -14,6 +14,8 @@ export interface ForwardedFacts {
   /** The path by which the client reached the proxy. */
   readonly uri: string
   readonly peer: string
+  /** By which the audit log names the request. */
+  readonly auditId: string
   /** In place of whatever credential the client has sent. */
   readonly token?: string
   /** A cookie that is ours and no business of the add-on. */
@@ -22,7 +24,7 @@ export interface ForwardedFacts {
 }
 
 /** Set by us, or answered before the request goes on. */
-const own = new Set(['host', 'expect', 'cookie', 'content-length', 'x-forwarded-for'])
+const own = new Set(['host', 'expect', 'cookie', 'content-length', 'x-forwarded-for', 'audit-id'])
 const ownFolded = new Set(
   ['X-Forwarded-Uri', tunnelHeader, renewTunnelHeader].map((name) => name.toLowerCase()),
 )
@@ -44,6 +46,7 @@ export function backendHeaders(request: IncomingMessage, facts: ForwardedFacts):
   const hops = [...rawHeaderValues(rawHeaders, 'x-forwarded-for'), facts.peer]
   out.push('X-Forwarded-For', hops.filter((hop) => hop !== '').join(', '))
   out.push('X-Forwarded-Uri', facts.uri)
+  if (facts.auditId !== '') out.push('Audit-Id', facts.auditId)
   if (takesTrailers(rawHeaders)) out.push('TE', 'trailers')
   if (facts.token !== undefined) out.push('Authorization', `Bearer ${facts.token}`)
   out.push(...framing(request))
