@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8'
 
 /** How far beyond what lives the heap may grow before all of it is marked, in percent of what lives. */
-const growingPercent = 900
+const growingPercent = 600
 
 /**
  * For processes that only pass bytes on. Every chunk that is read is an ArrayBuffer, which V8 counts as growth of a heap
