@@ -1,3 +1,5 @@
+import { setMaxListeners } from 'node:events'
+
 /**
  * Does something with a signal that aborts with the outer one, or once the time is up; lets go of both afterwards.
  * Not by `AbortSignal.any` and `AbortSignal.timeout`: in Node.js 20 that timer is collected as garbage and never fires.
@@ -13,6 +15,7 @@ export async function withinTime<T>(
     () => controller.abort(new DOMException('the time is up', 'TimeoutError')),
     ms,
   )
+  setMaxListeners(0, outer) // one signal may well end hundreds of these
   outer.addEventListener('abort', follow, { once: true })
   if (outer.aborted) follow()
   try {

@@ -2,13 +2,16 @@ import { createHash } from 'node:crypto'
 import type { Agent } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
-import type { Dialer } from '../../../core/index.ts'
+import { type Dialer, withinTime } from '../../../core/index.ts'
 import { ConnectionPool } from '../../../http/pool/index.ts'
 import { authorityOf, type ProxyBackend } from '../target/index.ts'
 
-const handshakeMs = 10_000
+/** For the connection and its handshake together. */
+const openMs = 20_000
 const maxPerBackend = 1_024
 const maxBackends = 1_024
+
+const never = new AbortController().signal
 
 interface KeptPool {
   readonly pool: ConnectionPool
@@ -38,9 +41,19 @@ export class BackendConnections {
   }
 
   /** A connection that is nobody else's, for another protocol. */
-  async open(backend: ProxyBackend, signal: AbortSignal): Promise<Duplex> {
+  open(backend: ProxyBackend, signal: AbortSignal): Promise<Duplex> {
+    return withinTime(openMs, signal, (within) => this.#open(backend, within))
+  }
+
+  async #open(backend: ProxyBackend, signal: AbortSignal): Promise<Duplex> {
     const connection = await this.#dialer.dial(backend, signal)
-    return backend.scheme === 'https' ? secured(connection, backend, signal) : connection
+    if (backend.scheme === 'http') return connection
+    try {
+      return await secured(connection, backend, signal)
+    } catch (error) {
+      connection.destroy()
+      throw error
+    }
   }
 
   close(): void {
@@ -55,7 +68,7 @@ export class BackendConnections {
     const supply = {
       tls: backend.scheme === 'https',
       retired: false,
-      openHttp1: () => this.open(backend, AbortSignal.timeout(2 * handshakeMs)),
+      openHttp1: () => this.open(backend, never),
     }
     const retire = (): void => {
       supply.retired = true
@@ -96,16 +109,16 @@ function secured(
   return new Promise((resolve, reject) => {
     const end = (cause: unknown): void => {
       socket.destroy()
-      connection.destroy()
       reject(cause instanceof Error ? cause : new Error('the TLS handshake failed', { cause }))
     }
     const abort = (): void => end(signal.reason)
     signal.addEventListener('abort', abort, { once: true })
+    if (signal.aborted) abort()
     socket.once('secureConnect', () => {
       signal.removeEventListener('abort', abort)
       socket.off('error', end)
       resolve(socket)
     })
-    socket.once('error', end)
+    socket.once('error', end).once('close', () => end(new Error('it closed the connection')))
   })
 }
