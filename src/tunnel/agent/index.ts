@@ -1,10 +1,10 @@
-export type { Connect } from './connect-server.ts'
 export { createTunnelAgent } from './create-tunnel-agent.ts'
-export type { Resolve } from './dial-target.ts'
 export {
   problemsOfTunnelAgentOptions,
   type TunnelAgentOptions,
   tunnelAgentOptions,
   tunnelAgentOptionValues,
 } from './options/index.ts'
+export type { Connect } from './servers/connect-server.ts'
+export type { Resolve } from './targets/dial-target.ts'
 export type { TunnelAgent, TunnelAgentParts } from './tunnel-agent.ts'

@@ -8,15 +8,15 @@ import {
 import type { Activity } from './activity.ts'
 import { AgentEndpoints } from './agent-endpoints.ts'
 import type { AgentMetrics } from './agent-metrics.ts'
-import type { Connect } from './connect-server.ts'
-import type { ConnectionLoop } from './connection-loop.ts'
-import type { Resolve } from './dial-target.ts'
 import { settled } from './drain.ts'
-import type { LeaseCount } from './lease-count.ts'
-import type { NodeListeners } from './node-listeners.ts'
+import type { NodeListeners } from './nodes/node-listeners.ts'
 import type { TunnelAgentOptions } from './options/index.ts'
 import type { Check } from './readiness.ts'
-import type { ServerLinks } from './server-links.ts'
+import type { Connect } from './servers/connect-server.ts'
+import type { ConnectionLoop } from './servers/connection-loop.ts'
+import type { LeaseCount } from './servers/lease-count.ts'
+import type { ServerLinks } from './servers/server-links.ts'
+import type { Resolve } from './targets/dial-target.ts'
 
 /** What an agent is made from. */
 export interface TunnelAgentParts {

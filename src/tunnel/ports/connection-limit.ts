@@ -37,19 +37,20 @@ export class ConnectionLimit {
       return false
     }
     this.#leaveOf.set(name.peer, leave)
-    socket.once('close', () => this.#forget(name.peer))
+    socket.once('close', () => {
+      leave()
+      // The same port may have come again before we heard of this end.
+      if (this.#leaveOf.get(name.peer) === leave) this.#leaveOf.delete(name.peer)
+    })
     return true
   }
 
   /** A connection has proven who it is, and counts no more; `socket` may be the one that TLS has made of it. */
   release(socket: Socket): void {
     const name = nameOf(socket)
-    if (name) this.#forget(name.peer)
-  }
-
-  #forget(peer: string): void {
-    this.#leaveOf.get(peer)?.()
-    this.#leaveOf.delete(peer)
+    if (!name) return
+    this.#leaveOf.get(name.peer)?.()
+    this.#leaveOf.delete(name.peer)
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Link } from '../link/index.ts'
+import type { Link } from '../../link/index.ts'
 
 /** One link for a new connection: a random one that can dial for us, and of those that stay if there is any. */
 export function chooseLink(

@@ -1,5 +1,5 @@
-import type { Clock } from '../../core/index.ts'
-import { type Channel, DialFailed, type Link } from '../link/index.ts'
+import type { Clock } from '../../../core/index.ts'
+import { type Channel, DialFailed, type Link } from '../../link/index.ts'
 import { chooseLink } from './choose-link.ts'
 
 /** Why a local connection cannot go on before anybody was asked. */

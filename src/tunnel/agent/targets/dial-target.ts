@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns/promises'
 import { isIP, type Socket } from 'node:net'
-import { parseHostPort } from '../addresses/index.ts'
+import { parseHostPort } from '../../addresses/index.ts'
 import { raceAddresses } from './address-race.ts'
 import { badAddress, lookupFailure, timeoutFailure } from './go-dial-error.ts'
 import type { Slots } from './slots.ts'

@@ -1,6 +1,6 @@
-import type { Clock, ClusterView, Kind, Query, WatchEvent } from '../../core/index.ts'
-import { leaseAnswer, leasesAnswered } from '../leases/index.ts'
-import type { AgentMetrics } from './agent-metrics.ts'
+import type { Clock, ClusterView, Kind, Query, WatchEvent } from '../../../core/index.ts'
+import { leaseAnswer, leasesAnswered } from '../../leases/index.ts'
+import type { AgentMetrics } from '../agent-metrics.ts'
 
 /** A view whose lists and watches are counted. */
 export function measuredView(view: ClusterView, metrics: AgentMetrics, clock: Clock): ClusterView {

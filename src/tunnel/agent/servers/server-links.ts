@@ -1,5 +1,5 @@
-import type { Clock, Logger } from '../../core/index.ts'
-import type { IncomingDial, Link, LinkEnd } from '../link/index.ts'
+import type { Clock, Logger } from '../../../core/index.ts'
+import type { IncomingDial, Link, LinkEnd } from '../../link/index.ts'
 import type { ConnectedServer } from './connect-server.ts'
 import { dismissLink } from './dismiss-link.ts'
 

@@ -1,7 +1,11 @@
 import { readFile } from 'node:fs/promises'
-import { createKubeClient, RemoteClusterView, transportFromKubeconfig } from '../../client/index.ts'
-import type { ClusterView } from '../../core/index.ts'
-import { inClusterContext, parseKubeconfig, resolveContext } from '../../kubeconfig/index.ts'
+import {
+  createKubeClient,
+  RemoteClusterView,
+  transportFromKubeconfig,
+} from '../../../client/index.ts'
+import type { ClusterView } from '../../../core/index.ts'
+import { inClusterContext, parseKubeconfig, resolveContext } from '../../../kubeconfig/index.ts'
 
 /** How the cluster that has the Leases is found. */
 export interface LeaseViewOptions {

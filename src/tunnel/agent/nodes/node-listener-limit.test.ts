@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
-import { silentLogger, systemClock } from '../../core/index.ts'
-import { Activity } from './activity.ts'
-import { FakeLink } from './fake-link.suite.ts'
+import { silentLogger, systemClock } from '../../../core/index.ts'
+import { Activity } from '../activity.ts'
+import { FakeLink } from '../fake-link.suite.ts'
 import { NodeListener } from './node-listener.ts'
 
 const clients: Socket[] = []

@@ -1,8 +1,8 @@
+import type { Target } from '../options/index.ts'
+import type { Check } from '../readiness.ts'
 import { whyNoLink } from './dial-control-plane.ts'
 import { type InterfaceMaker, provideAddress } from './dummy-interface.ts'
 import { NodeListener, type NodeListenerParts } from './node-listener.ts'
-import type { Target } from './options/index.ts'
-import type { Check } from './readiness.ts'
 
 /** What the local ports need. */
 export interface NodeListenersParts extends NodeListenerParts {

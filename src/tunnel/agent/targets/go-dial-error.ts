@@ -1,4 +1,4 @@
-import { systemErrorCode } from '../../core/index.ts'
+import { systemErrorCode } from '../../../core/index.ts'
 
 /** What failed a dial, in the words that a Go program would use. */
 export class TargetUnreachable extends Error {

@@ -1,8 +1,8 @@
 import { isIP } from 'node:net'
-import type { Logger } from '../../core/index.ts'
-import { showHostPort } from '../addresses/index.ts'
-import type { Resolve } from './dial-target.ts'
-import { parseServerHost } from './options/index.ts'
+import type { Logger } from '../../../core/index.ts'
+import { showHostPort } from '../../addresses/index.ts'
+import { parseServerHost } from '../options/index.ts'
+import type { Resolve } from '../targets/dial-target.ts'
 
 /** One address at which a tunnel server may be. */
 export interface ServerAddress {

@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
-import { type Clock, type Logger, pause, systemErrorCode } from '../../core/index.ts'
-import { join, type Link, socketLeg } from '../link/index.ts'
-import { ConnectionLimit, SparseLog } from '../ports/index.ts'
-import type { Activity } from './activity.ts'
+import { type Clock, type Logger, pause, systemErrorCode } from '../../../core/index.ts'
+import { join, type Link, socketLeg } from '../../link/index.ts'
+import { ConnectionLimit, SparseLog } from '../../ports/index.ts'
+import type { Activity } from '../activity.ts'
+import type { Target } from '../options/index.ts'
 import { dialControlPlane } from './dial-control-plane.ts'
-import type { Target } from './options/index.ts'
 
 /** How long a server may take to connect for us. */
 const dialDeadlineMs = 30_000

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { SallyportError, Secret, systemErrorCode } from '../../core/index.ts'
+import { SallyportError, Secret, systemErrorCode } from '../../../core/index.ts'
 
 /** A file that proves who the agent or the server is cannot be used. */
 class AgentCredentialUnusable extends SallyportError {

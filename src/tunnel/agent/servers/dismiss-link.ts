@@ -1,4 +1,4 @@
-import type { Link } from '../link/index.ts'
+import type { Link } from '../../link/index.ts'
 
 /** Ends a link that nobody is going to use. */
 export function dismissLink(link: Link): void {

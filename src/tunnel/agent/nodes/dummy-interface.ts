@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { isIPv6 } from 'node:net'
 import { platform } from 'node:os'
 import { promisify } from 'node:util'
-import type { Logger } from '../../core/index.ts'
+import type { Logger } from '../../../core/index.ts'
 import { hasAddress } from './own-addresses.ts'
 
 /** The name of the interface that carries bind addresses. */

@@ -1,5 +1,5 @@
 import { connect, isIPv6, type Socket } from 'node:net'
-import { showHostPort } from '../addresses/index.ts'
+import { showHostPort } from '../../addresses/index.ts'
 import { connectFailure } from './go-dial-error.ts'
 
 /** After this time without an answer the next address is tried as well (RFC 8305 §5). */

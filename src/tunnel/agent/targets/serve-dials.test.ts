@@ -1,13 +1,13 @@
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { silentLogger, systemClock } from '../../core/index.ts'
-import { Activity } from './activity.ts'
-import { AgentLab, ChannelReader, closedPort } from './agent-lab.suite.ts'
-import { AgentMetrics } from './agent-metrics.ts'
+import { silentLogger, systemClock } from '../../../core/index.ts'
+import { Activity } from '../activity.ts'
+import { AgentLab, ChannelReader, closedPort } from '../agent-lab.suite.ts'
+import { AgentMetrics } from '../agent-metrics.ts'
+import { FakeLink } from '../fake-link.suite.ts'
 import { DialServer, type DialServerParts } from './dial-server.ts'
 import { type Resolve, systemResolve } from './dial-target.ts'
-import { FakeLink } from './fake-link.suite.ts'
 import { Slots } from './slots.ts'
 
 let lab: AgentLab

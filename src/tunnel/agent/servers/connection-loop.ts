@@ -1,5 +1,5 @@
-import { type Clock, type Logger, pause } from '../../core/index.ts'
-import { showHostPort } from '../addresses/index.ts'
+import { type Clock, type Logger, pause } from '../../../core/index.ts'
+import { showHostPort } from '../../addresses/index.ts'
 import type { ConnectedServer } from './connect-server.ts'
 import { dismissLink } from './dismiss-link.ts'
 import type { ServerAddress } from './server-addresses.ts'

@@ -1,4 +1,4 @@
-import { follow } from '../../client/index.ts'
+import { follow } from '../../../client/index.ts'
 import {
   type Clock,
   type ClusterView,
@@ -6,9 +6,9 @@ import {
   type Logger,
   pause,
   wellKnownKinds,
-} from '../../core/index.ts'
-import { isValidLease } from '../leases/index.ts'
-import type { AgentMetrics } from './agent-metrics.ts'
+} from '../../../core/index.ts'
+import { isValidLease } from '../../leases/index.ts'
+import type { AgentMetrics } from '../agent-metrics.ts'
 import { measuredView } from './measured-view.ts'
 import type { CountSource } from './server-count.ts'
 

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { type Clock, systemClock } from '../../core/index.ts'
-import type { ConnectLinkOptions } from '../grpc/index.ts'
-import { AgentLab, LogLines } from './agent-lab.suite.ts'
+import { type Clock, systemClock } from '../../../core/index.ts'
+import type { ConnectLinkOptions } from '../../grpc/index.ts'
+import { AgentLab, LogLines } from '../agent-lab.suite.ts'
+import { FakeLink, type FakeLinkOptions } from '../fake-link.suite.ts'
 import type { Connect } from './connect-server.ts'
 import { ConnectionLoop } from './connection-loop.ts'
-import { FakeLink, type FakeLinkOptions } from './fake-link.suite.ts'
 import { ServerLinks } from './server-links.ts'
 
 let lab: AgentLab
