@@ -24,10 +24,21 @@ export function upArguments(directory: string, port: number): string[] {
   return [command, 'up', ...flags, '--token-auth-file', tokens, '--output', 'json']
 }
 
+/** Flags for the server besides those that all benches give it, and flags for Node. */
+interface FurtherFlags {
+  readonly flags?: readonly string[]
+  readonly nodeFlags?: readonly string[]
+}
+
 /** Starts `sallyport up` and waits until it serves. */
-export async function startSallyport(directory: string, port = 0): Promise<Sallyport> {
+export async function startSallyport(
+  directory: string,
+  port = 0,
+  { flags = [], nodeFlags = [] }: FurtherFlags = {},
+): Promise<Sallyport> {
   await writeFile(join(directory, 'tokens.csv'), tokenFile, { mode: 0o600 })
-  const child = await startChild(process.execPath, upArguments(directory, port))
+  const args = [...nodeFlags, ...upArguments(directory, port), ...flags]
+  const child = await startChild(process.execPath, args)
   const said: unknown = JSON.parse(child.firstLine)
   if (!(said instanceof Object && 'server' in said && typeof said.server === 'string')) {
     throw new Error(`sallyport up said ${child.firstLine}`)

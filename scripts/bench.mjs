@@ -10,6 +10,7 @@ const programs = {
   issuer: 'issuer/main.js',
   discovery: 'discovery/main.js',
   guard: 'guard/main.js',
+  addon: 'addon/main.js',
 }
 
 requireNode()
@@ -23,8 +24,9 @@ else {
   runCompiled(programs.api, args)
   let failed = process.exitCode
   if (isWhole) {
-    for (const name of ['tunnel', 'credentials', 'proxy', 'issuer', 'discovery', 'guard']) {
-      runCompiled(programs[name], args)
+    const { api: _, ...others } = programs
+    for (const program of Object.values(others)) {
+      runCompiled(program, args)
       failed ||= process.exitCode
     }
   }

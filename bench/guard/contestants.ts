@@ -157,7 +157,12 @@ http {
 }
 `
 
-async function startNginx(ground: Ground, name: string, server: (port: number) => string) {
+/** Starts nginx with what `server` says for the port that it is given; nothing where there is no nginx. */
+export async function startNginx(
+  ground: Pick<Ground, 'directory' | 'stops'>,
+  name: string,
+  server: (port: number) => string,
+): Promise<{ readonly pid: number; readonly port: number } | undefined> {
   const path = found('nginx')
   if (path === undefined) return undefined
   const port = await freePort()
@@ -204,7 +209,7 @@ function found(name: string): string | undefined {
 
 /** Starts a program that says nothing, and waits until it listens. */
 async function spawned(
-  ground: Ground,
+  ground: Pick<Ground, 'stops'>,
   port: number,
   program: string,
   args: readonly string[],

@@ -91,7 +91,7 @@ function isWhole(text: string): boolean {
 }
 
 /** User and system time of a process with its threads, in microseconds. */
-async function cpuOf(pid: number): Promise<number> {
+export async function cpuOf(pid: number): Promise<number> {
   const stat = await readFile(`/proc/${pid}/stat`, 'latin1')
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   return (Number(fields[11]) + Number(fields[12])) * tickMicroseconds

@@ -8,7 +8,7 @@ import { expect, test } from 'vitest'
 
 const script = fileURLToPath(new URL('../../../scripts/bench.mjs', import.meta.url))
 
-test('the bench measures the guard beside a bare proxy and the peers that are here, and writes JSON', async () => {
+test('the bench measures the guard beside a bare proxy and the peers that are here, and writes JSON [ADDON-I5]', async () => {
   const scratch = await mkdtemp(join(tmpdir(), 'guard-bench-test-'))
   try {
     const file = join(scratch, 'result.json')
