@@ -8,10 +8,12 @@ import { endToEndHeaders } from '../../src/http/index.ts'
 /** The guard's way to the add-on without its checks: whoever asks is let through as he is. */
 const upstream = new Upstream({ host: '127.0.0.1', port: Number(process.argv[2]) }, systemClock)
 
+const lingerMs = 1_000
+
 const server = createServer({ keepAliveTimeout: 90_000 }, (request, response) => {
   const headers = endToEndHeaders(request.rawHeaders)
   const read = { authorization: undefined, headers, isChunked: false, hasLength: false }
-  forward({ upstream, request, response, read, identity: [] }).catch(() => response.destroy())
+  forward({ upstream, request, response, read, identity: [], lingerMs }).catch(() => response.destroy())
 })
 
 server.listen(0, '127.0.0.1', () => {
