@@ -7,11 +7,7 @@ import { afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { generateBootstrapToken, tokenText } from '../../src/discovery/index.ts'
 import { labAuthority, labMaterial } from '../../src/http/tls-lab.suite.ts'
 import { buildOnce } from '../build-once.ts'
-import {
-  type InProcessOptions,
-  type InProcessServer,
-  startInProcess,
-} from '../support/in-process-server.ts'
+import { type InProcessServer, startInProcess } from '../support/in-process-server.ts'
 import { runSallyport } from '../support/sallyport-process.ts'
 import { createToken, scratch, startJoin } from './join-lab.suite.ts'
 
@@ -32,10 +28,8 @@ afterEach(async () => {
   await directory.remove()
 })
 
-const start = (...flags: string[]): Promise<InProcessServer> => startWith({ flags })
-
-async function startWith(options: InProcessOptions): Promise<InProcessServer> {
-  const server = await startInProcess(options)
+async function start(...flags: string[]): Promise<InProcessServer> {
+  const server = await startInProcess({ flags })
   servers.push(server)
   return server
 }
@@ -203,7 +197,7 @@ test('a failure on the way leaves no file [DISC-C10]', async () => {
 })
 
 test('nothing secret is in a log at trace, an error or an argument list [DISC-T9]', async () => {
-  const server = await startWith({ logLevel: 'trace' })
+  const server = await start()
   const token = await createToken(server)
   const [id = '', secret = ''] = token.split('.')
   await writeFile(file('token'), token, { mode: 0o600 })

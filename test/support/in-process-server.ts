@@ -37,7 +37,7 @@ export interface InProcessOptions {
   /** A directory of the test's own; without one the server's is made and removed again. */
   readonly dataDirectory?: string
   readonly clock?: Clock
-  /** From which level on to log; `debug` unless given. */
+  /** From which level on to log; `trace` unless given. */
   readonly logLevel?: LogLevel
   /** Parts that live in the server; none unless given. */
   readonly features?: readonly Feature[]
@@ -150,7 +150,7 @@ export async function startInProcess(options: InProcessOptions = {}): Promise<In
   const lines: string[] = []
   const logged = new EventEmitter().setMaxListeners(0)
   const log = createLogger({
-    level: options.logLevel ?? 'debug',
+    level: options.logLevel ?? 'trace',
     format: 'json',
     clock,
     write(line) {
