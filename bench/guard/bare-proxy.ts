@@ -13,7 +13,9 @@ const lingerMs = 1_000
 const server = createServer({ keepAliveTimeout: 90_000 }, (request, response) => {
   const headers = endToEndHeaders(request.rawHeaders)
   const read = { authorization: undefined, headers, isChunked: false, hasLength: false }
-  forward({ upstream, request, response, read, identity: [], lingerMs }).catch(() => response.destroy())
+  forward({ upstream, request, response, read, identity: [], lingerMs }).catch(() =>
+    response.destroy(),
+  )
 })
 
 server.listen(0, '127.0.0.1', () => {
