@@ -26,8 +26,8 @@ interface Contestant {
   readonly addon: LabAddon
   /** Under which the application is told the user. */
   readonly header: string
-  token(user: string): string
-  stop(): Promise<void>
+  readonly token: (user: string) => string
+  readonly stop: () => Promise<void>
 }
 
 const users = ['bob', 'bob, root', '山田'] as const
