@@ -143,7 +143,10 @@ describe('flags that cannot work are refused at the start [ISS-P8]', () => {
       'names a claim twice',
       () => flagsFor('--oidc-required-claim', 'x=1', '--oidc-required-claim', 'x=2'),
     ],
-    ['must be one of RS256, ES256, ES384, ES512', () => flagsFor('--oidc-signing-algs', 'HS256')],
+    [
+      'must be one of RS256, RS384, RS512, ES256, ES384, ES512, PS256, PS384, PS512',
+      () => flagsFor('--oidc-signing-algs', 'HS256'),
+    ],
     [
       'must not be an issuer of service accounts',
       () => flagsFor('--service-account-issuer', provider.issuer),
