@@ -7,9 +7,9 @@ import {
   type Logger,
   runUntilDrained,
   systemClock,
-  WrongUsage,
 } from '../core/index.ts'
 import { inClusterContext, loadKubeconfig, resolveContext } from '../kubeconfig/index.ts'
+import { refuseProblems } from '../tunnel/flags/index.ts'
 import {
   configOfOptions,
   createTunnelServer,
@@ -29,8 +29,7 @@ export async function runTunnelServer(
   options: TunnelServerOptions & { readonly output: 'text' | 'json' },
   io: Io,
 ): Promise<void> {
-  const problems = problemsOfTunnelServerOptions(options, existsSync)
-  if (problems.length > 0) throw new WrongUsage(problems.join('\n'))
+  refuseProblems(problemsOfTunnelServerOptions(options, existsSync))
   giveHeapHeadroom()
   const log = createTunnelLogger(options, io)
   const config = configOfOptions(options)

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { WrongUsage } from '../../core/index.ts'
+import { refuseProblems } from '../flags/index.ts'
 import { connectLink } from '../grpc/index.ts'
 import { Activity } from './activity.ts'
 import { AgentMetrics } from './agent-metrics.ts'
@@ -22,7 +22,7 @@ import { RunningAgent, type TunnelAgent, type TunnelAgentParts } from './tunnel-
 /** Puts an agent together; throws WrongUsage with everything that is wrong with its options. */
 export function createTunnelAgent(parts: TunnelAgentParts): TunnelAgent {
   const { options, clock, log, resolve = systemResolve } = parts
-  refuseWrong(problemsOfTunnelAgentOptions(options, existsSync))
+  refuseProblems(problemsOfTunnelAgentOptions(options, existsSync))
   const agentId = options.agentId ?? randomUUID()
   const activity = new Activity()
   const metrics = new AgentMetrics()
@@ -56,14 +56,6 @@ export function createTunnelAgent(parts: TunnelAgentParts): TunnelAgent {
     leases,
     log,
   })
-}
-
-function refuseWrong(problems: readonly string[]): void {
-  if (problems.length === 1) throw new WrongUsage(problems[0] ?? '')
-  if (problems.length > 1) {
-    const lines = problems.map((problem) => `  - ${problem}`)
-    throw new WrongUsage(['several things are wrong:', ...lines].join('\n'))
-  }
 }
 
 interface LoopParts {

@@ -1,2 +1,3 @@
 export { checkFeatureGate, readFeatureGates } from './feature-gates.ts'
 export { klogOptions } from './klog-options.ts'
+export { refuseProblems } from './refuse-problems.ts'

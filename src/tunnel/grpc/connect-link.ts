@@ -21,6 +21,7 @@ import { linkOfStream } from './link-of-stream.ts'
 import { fieldsOf, grpcContentType, headerOf, metadataOf } from './metadata.ts'
 import { nameOfPeer, openSocket } from './open-socket.ts'
 import type { ConnectLinkOptions } from './options.ts'
+import { unreachableWords } from './unreachable-words.ts'
 
 const defaultHandshakeTimeoutMs = 10_000
 /** How long the other end may take to end a stream that we have ended. */
@@ -75,7 +76,8 @@ class ClientStream implements StreamEnd {
           signal.removeEventListener('abort', giveUp)
           resolve(fields)
         },
-        closed: ({ error }) => fail(error?.message ?? 'it closed the connection without an answer'),
+        closed: ({ error }) =>
+          fail(error ? unreachableWords(error) : 'it closed the connection without an answer'),
       })
     })
   }

@@ -3,6 +3,7 @@ import tls, { checkServerIdentity } from 'node:tls'
 import { showHostPort } from '../addresses/index.ts'
 import { LinkUnreachable } from './errors.ts'
 import type { ConnectLinkOptions, LinkTls } from './options.ts'
+import { unreachableWords } from './unreachable-words.ts'
 
 /** How a peer is named in messages. */
 export const nameOfPeer = ({ host, port, socketPath }: ConnectLinkOptions): string =>
@@ -36,8 +37,17 @@ function tlsOptions(given: LinkTls, host: string) {
 
 /** Opens the connection under a link; `signal` gives it up. */
 export function openSocket(options: ConnectLinkOptions, signal: AbortSignal): Promise<Socket> {
-  const socket = connect(options)
   return new Promise((resolve, reject) => {
+    const unreachable = (error: Error): LinkUnreachable =>
+      new LinkUnreachable(nameOfPeer(options), unreachableWords(error), error)
+    let socket: Socket
+    try {
+      socket = connect(options)
+    } catch (error) {
+      // A certificate or a key that cannot be used.
+      reject(error instanceof Error ? unreachable(error) : error)
+      return
+    }
     const settle = (error?: Error): void => {
       signal.removeEventListener('abort', aborted)
       socket.removeListener('error', settle)
@@ -47,7 +57,7 @@ export function openSocket(options: ConnectLinkOptions, signal: AbortSignal): Pr
       }
       socket.on('error', () => {})
       socket.destroy()
-      reject(new LinkUnreachable(nameOfPeer(options), error.message, error))
+      reject(unreachable(error))
     }
     const aborted = (): void => settle(new Error('it took too long or was given up'))
     signal.addEventListener('abort', aborted, { once: true })

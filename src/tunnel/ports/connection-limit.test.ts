@@ -11,7 +11,7 @@ const clients: Socket[] = []
 
 beforeEach(async () => {
   dropped = 0
-  limit = new ConnectionLimit(3, () => dropped++)
+  limit = new ConnectionLimit(3, { dropped: () => dropped++ })
   server = createServer().listen(0, '0.0.0.0')
   limit.watch(server)
   await once(server, 'listening')

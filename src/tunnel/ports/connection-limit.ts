@@ -2,16 +2,23 @@ import type { Server, Socket } from 'node:net'
 import { sourceOf } from '../addresses/index.ts'
 import { FairLimit } from './fair-limit.ts'
 
+/** What becomes of connections. */
+export interface ConnectionLimitEvents {
+  /** One had to go. */
+  dropped?(): void
+  /** One has ended by itself and was never released. */
+  left?(socket: Socket, address: string): void
+}
+
 /** Keeps the connections of a port below a limit, shared fairly between the addresses they come from. */
 export class ConnectionLimit {
   readonly #places: FairLimit
-  readonly #onDrop: () => void
+  readonly #events: ConnectionLimitEvents
   readonly #leaveOf = new Map<string, () => void>()
 
-  /** `onDrop` hears of every connection that had to go. */
-  constructor(limit: number, onDrop: () => void = () => {}) {
+  constructor(limit: number, events: ConnectionLimitEvents = {}) {
     this.#places = new FairLimit(limit)
-    this.#onDrop = onDrop
+    this.#events = events
   }
 
   /** Connections that count. */
@@ -27,9 +34,11 @@ export class ConnectionLimit {
   /** Counts a connection until it closes; if it is one too many it is destroyed, and the answer is no. */
   enter(socket: Socket): boolean {
     const name = nameOf(socket)
+    let isDropped = false
     const drop = (): void => {
+      isDropped = true
       socket.destroy()
-      this.#onDrop()
+      this.#events.dropped?.()
     }
     const leave = name === undefined ? undefined : this.#places.enter(name.source, drop)
     if (name === undefined || leave === undefined) {
@@ -39,8 +48,10 @@ export class ConnectionLimit {
     this.#leaveOf.set(name.peer, leave)
     socket.once('close', () => {
       leave()
+      const isStranger = this.#leaveOf.get(name.peer) === leave
+      if (isStranger && !isDropped) this.#events.left?.(socket, name.address)
       // The same port may have come again before we heard of this end.
-      if (this.#leaveOf.get(name.peer) === leave) this.#leaveOf.delete(name.peer)
+      if (isStranger) this.#leaveOf.delete(name.peer)
     })
     return true
   }
@@ -57,5 +68,6 @@ export class ConnectionLimit {
 /** TLS makes another socket of a connection, but its address and port are those of one connection only. */
 function nameOf({ remoteAddress, remotePort }: Socket) {
   if (remoteAddress === undefined) return undefined
-  return { source: sourceOf(remoteAddress), peer: `${remoteAddress} ${remotePort}` }
+  const peer = `${remoteAddress} ${remotePort}`
+  return { address: remoteAddress, source: sourceOf(remoteAddress), peer }
 }

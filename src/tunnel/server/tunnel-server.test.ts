@@ -523,6 +523,22 @@ describe('who may connect as an agent', () => {
   })
 })
 
+test('[TUN-F11] an agent whose certificate TLS refuses is told in the log, and a knock without a word is not', async () => {
+  const said: object[] = []
+  const log: Logger = { ...silentLogger, warn: (fields) => void said.push(fields) }
+  await lab.start({ log: { ...log, child: () => log } })
+  const knock = connect(lab.server.ports.agents, '127.0.0.1')
+  await once(knock, 'connect')
+  knock.destroy()
+  const foreign = await labClient(await labAuthority('other CA'), 'agent')
+  const opening = lab.link({}, { tls: { ca: lab.ca.bundlePem, ...foreign } })
+  await expect(opening).rejects.toMatchObject({ code: 'TUNNEL_LINK_UNREACHABLE' })
+  await lab.until(() => said.length > 0)
+  expect(said).toEqual([
+    { from: '127.0.0.1', why: expect.stringContaining('a certificate that is not trusted here') },
+  ])
+})
+
 describe('who may connect to the front end', () => {
   test.each(['grpc', 'http-connect'] as const)(
     'nobody without a client certificate (%s)',

@@ -45,9 +45,10 @@ export class NodeListener {
     this.#parts = parts
     this.#log = parts.log.child({ target: target.address })
     const sparseLog = new SparseLog(this.#log, parts.clock)
-    this.#limit = new ConnectionLimit(parts.maxConnections ?? defaultMaxConnections, () =>
-      sparseLog.warn('crowd', { port: target.localPort }, 'too many local connections, one is cut'),
-    )
+    const fields = { port: target.localPort }
+    this.#limit = new ConnectionLimit(parts.maxConnections ?? defaultMaxConnections, {
+      dropped: () => sparseLog.warn('crowd', fields, 'too many local connections, one is cut'),
+    })
   }
 
   /** Why nobody can connect yet, or nothing. */

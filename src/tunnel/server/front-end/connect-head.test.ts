@@ -28,6 +28,7 @@ describe('the head of a CONNECT request', () => {
     ['TLS', '\x16\x03\x01\x02\x00', 400],
     ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400],
     ['HTTP/1.2', 'CONNECT a:1 HTTP/1.2\r\n\r\n', 400],
+    ['lines that end without a return', 'CONNECT a:1 HTTP/1.1\nHost: x\n\n', 400],
     ['no version', 'CONNECT a:1\r\n\r\n', 400],
     ['two spaces', 'CONNECT  a:1 HTTP/1.1\r\n\r\n', 400],
     ['lower case', 'connect a:1 HTTP/1.1\r\n\r\n', 400],

@@ -20,6 +20,12 @@ const notHttp = fault(400, 'this is not an HTTP request')
 const tooLarge = fault(431, 'the request is too large')
 const incomplete: ConnectHead = { kind: 'incomplete' }
 
+/** Whoever ends lines like that waits for an answer and would never send the end of a head. */
+function hasBareNewline(bytes: Buffer): boolean {
+  const at = bytes.indexOf('\n')
+  return at >= 0 && bytes[at - 1] !== 0x0d
+}
+
 /**
  * Reads the head of a CONNECT request. Its headers mean nothing to a tunnel and are only checked to be headers.
  * kube-apiserver opens a connection for each request, so a parser, a request and a response of node:http
@@ -32,6 +38,7 @@ export function readConnectHead(bytes: Buffer): ConnectHead {
   if (first < 0x41 || first > 0x5a) return notHttp
   const end = bytes.indexOf(headEnd)
   if (end > maxHeadBytes) return tooLarge
+  if (end < 0 && hasBareNewline(bytes)) return notHttp
   if (end < 0) return bytes.length > maxHeadBytes ? tooLarge : incomplete
   const [line = '', ...headers] = bytes.toString('latin1', 0, end).split('\r\n')
   const request = requestLine.exec(line)

@@ -4,7 +4,7 @@ import { sourceOf } from '../../addresses/index.ts'
 import { createGrpcService, type GrpcService, type LinkRequest } from '../../grpc/index.ts'
 import { allCapabilities, type PacketTally } from '../../link/index.ts'
 import {
-  ConnectionLimit,
+  type ConnectionLimit,
   FairLimit,
   listen,
   portOf,
@@ -19,6 +19,7 @@ import { type AgentCheck, createTokenCheck } from '../token-check.ts'
 import type { TunnelHub } from '../tunnel-hub.ts'
 import { type ClientTrust, type RevocationList, trustIn } from './client-trust.ts'
 import { keepaliveOf } from './keepalive.ts'
+import { strangersAt } from './strangers.ts'
 import { openTlsFiles, type TlsFiles } from './tls-files.ts'
 
 /** What the port for agents is made of. */
@@ -34,8 +35,6 @@ export interface AgentPortParts {
   readonly log: Logger
 }
 
-/** Connections that have not proven yet who they are. */
-const mostStrangers = 1_000
 const mostAgents = 20_000
 /** Where each agent has a name of its own, it needs one; more are for those that begin anew. */
 const mostPerName = 20
@@ -63,9 +62,7 @@ export class AgentPort {
     this.#sparseLog = new SparseLog(log, clock)
     const { organization } = config.agents
     this.#places = new FairLimit(mostAgents, organization === undefined ? undefined : mostPerName)
-    this.#strangers = new ConnectionLimit(mostStrangers, () =>
-      this.#sparseLog.warn('strangers', { limit: mostStrangers }, 'too many unknown connections'),
-    )
+    this.#strangers = strangersAt('agent', this.#sparseLog)
     this.#check = tokenCheckOf(parts)
     this.#service = createGrpcService({
       path: '/AgentService/Connect',

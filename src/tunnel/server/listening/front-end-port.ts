@@ -2,7 +2,13 @@ import type { Server, Socket } from 'node:net'
 import type { TlsOptions } from 'node:tls'
 import type { Clock, Logger } from '../../../core/index.ts'
 import { createGrpcService } from '../../grpc/index.ts'
-import { ConnectionLimit, listen, portOf, SparseLog, stopListening } from '../../ports/index.ts'
+import {
+  type ConnectionLimit,
+  listen,
+  portOf,
+  SparseLog,
+  stopListening,
+} from '../../ports/index.ts'
 import { ClientDistrusted } from '../errors.ts'
 import { ConnectFrontEnd } from '../front-end/connect-front-end.ts'
 import { serveFrontEndLink } from '../front-end/grpc-front-end.ts'
@@ -11,6 +17,7 @@ import type { ServerMetrics } from '../server-metrics.ts'
 import type { TunnelHub } from '../tunnel-hub.ts'
 import { type ClientTrust, type RevocationList, trustIn } from './client-trust.ts'
 import { keepaliveOf } from './keepalive.ts'
+import { strangersAt } from './strangers.ts'
 import { openTlsFiles, type TlsFiles } from './tls-files.ts'
 
 /** What the port for kube-apiserver is made of. */
@@ -35,9 +42,6 @@ interface Protocol {
   readonly count: number
 }
 
-/** Connections in the middle of their handshake. */
-const mostStrangers = 1_000
-
 /** The port or socket on which kube-apiserver connects. */
 export class FrontEndPort {
   readonly #parts: FrontEndPortParts
@@ -50,9 +54,7 @@ export class FrontEndPort {
   constructor(parts: FrontEndPortParts) {
     this.#parts = parts
     const sparseLog = new SparseLog(parts.log, parts.clock)
-    this.#strangers = new ConnectionLimit(mostStrangers, () =>
-      sparseLog.warn('strangers', { limit: mostStrangers }, 'too many unknown connections'),
-    )
+    this.#strangers = strangersAt('client', sparseLog)
     const admit: Admit = (socket) => void this.#trust?.admit(socket)
     this.#protocol =
       parts.config.frontEnd.mode === 'grpc'

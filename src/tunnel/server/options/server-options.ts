@@ -100,7 +100,7 @@ export const tunnelServerOptions = defineOptions({
     default: ['default'],
     placeholder: 'STRATEGY',
     group: agents,
-    describe: `how an agent is chosen, in this order: ${strategyNames.join(', ')}`,
+    describe: `ways to choose an agent, the first that finds one decides: ${strategyNames.join(', ')}`,
   },
   'backend-dial-timeout': time(
     agents,
