@@ -40,5 +40,5 @@ export async function inClusterContext(place: InClusterPlace): Promise<ResolvedC
 
 const notInCluster = (why: string): CommandFailed =>
   new CommandFailed('NOT_IN_CLUSTER', `this process does not run in a cluster: ${why}`, {
-    hint: 'in a pod, see automountServiceAccountToken; elsewhere, use a kubeconfig',
+    hint: 'in a Pod, see automountServiceAccountToken; elsewhere, give --kubeconfig FILE',
   })

@@ -255,6 +255,21 @@ describe('sallyport guard', () => {
     ['a pair that is none', ['--forward', '80'], 'must be PORT=LOCALPORT'],
     ['a Service without a namespace', ['--audience', 'web'], 'must be namespace/name'],
     ['a header that is none', ['--user-header', 'a b'], 'must be the name of a header'],
+    [
+      'an add-on that is the guard',
+      ['--listen-address', '127.0.0.1', '--forward', '8099=8099'],
+      'would forward 127.0.0.1:8099 to itself',
+    ],
+    [
+      'one port for two',
+      ['--listen-address', '127.0.0.1', '--forward', '8099=1', '--forward', '8099=2'],
+      'would listen on port 8099 twice',
+    ],
+    [
+      'the health port for an add-on',
+      ['--listen-address', '127.0.0.1', '--forward', '8081=1'],
+      'would listen on port 8081 twice',
+    ],
   ])('refuses %s as wrong usage', async (_what, args, message) => {
     const { code, stderr } = await runInProcess([
       'guard',
@@ -278,6 +293,9 @@ describe('sallyport guard', () => {
       '--ca-file',
       '/nonexistent/ca',
     ])
-    expect(without.stderr).toContain('/nonexistent/ca cannot be used as a CA bundle')
+    expect(without.stderr).toContain(
+      'no CA can be read from /nonexistent/ca: there is no such file',
+    )
+    expect(without.stderr).toContain('--ca-file')
   })
 })

@@ -117,6 +117,31 @@ describe.each(frameworks)('in %s [ADDON-G6, ADDON-R1]', (_name, serve) => {
   })
 })
 
+test("Fastify's own request leads to its user as well [ADDON-G6]", async () => {
+  const guard = await guardOf()
+  const app = Fastify()
+  await app.register(guard.fastify)
+  app.get('/app/x', (request) => guard.userOf(request)?.user)
+  closers.push(() => app.close())
+  await app.listen({ port: 0, host: '127.0.0.1' })
+  const { port } = app.server.address() as AddressInfo
+  const { body } = await sendRaw(port, get(`Authorization: Bearer ${token}`))
+  expect(body).toBe('ann')
+})
+
+test.each<readonly [what: string, options: object, message: string]>([
+  ['no audiences', { audiences: undefined }, 'audiences must list the Services'],
+  ['none at all', { audiences: [] }, 'audiences must list the Services'],
+  ['one that is no list', { audiences: 'shop/web' }, 'audiences must list the Services'],
+  ['a Service without a namespace', { audiences: ['web'] }, 'audiences must list the Services'],
+  ['no key to believe', { x5c: false }, 'nobody would be believed'],
+  ['a developer without a name', { developmentUser: '' }, 'developmentUser must be a name'],
+  ['a header that is none', { output: { userHeader: 'a b' } }, '"a b" is not the name of a header'],
+  ['a CA that is not there', { caFile: '/nonexistent/ca' }, 'there is no such file'],
+])('a guard with %s is refused in words', async (_what, options, message) => {
+  await expect(guardOf(options)).rejects.toThrow(message)
+})
+
 test('upgrades are guarded too, and the user is known to the handler [ADDON-G6]', async () => {
   const guard = await guardOf()
   const server = createServer().listen(0, '127.0.0.1')

@@ -173,7 +173,7 @@ describe.skipIf(outwardAddress === undefined)('limits of the service proxy', () 
     const answer = await ann.get(`${path}/x`)
     expect([answer.status, answer.object['message']]).toEqual([
       503,
-      'service "web" has a limit that cannot be read: sallyport.dev/proxy-max-requests: "many"',
+      'service "web" has a limit that cannot be read: sallyport.dev/proxy-max-requests: "many" is not a number of 1 or more',
     ])
   })
 })

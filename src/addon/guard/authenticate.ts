@@ -12,6 +12,8 @@ export interface Proof {
   readonly log: Logger
 }
 
+const noToken =
+  'there is no token: come through the API server, with ?add-auth=true or an annotation of the Service'
 const bearer = /^bearer ([\w.-]+)$/i
 
 /** The user behind an Authorization header, at once if it was here just now; throws GuardRefused for anything that proves nobody. */
@@ -19,7 +21,7 @@ export function authenticate(
   authorization: string | undefined,
   { verifier, audiences, log }: Proof,
 ): AddonUser | Promise<AddonUser> {
-  if (authorization === undefined) throw unproven('no-token', 'there is no token')
+  if (authorization === undefined) throw unproven('no-token', noToken)
   const [, token] = bearer.exec(authorization) ?? []
   if (token === undefined) throw unproven('malformed', 'the Authorization header holds no token')
   const problem = audiences.problem

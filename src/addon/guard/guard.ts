@@ -1,17 +1,11 @@
 import { createServer, type Server } from 'node:http'
 import { type AddressInfo, isIPv6, type Socket } from 'node:net'
-import {
-  aborted,
-  type Clock,
-  type Component,
-  type Logger,
-  neverFails,
-  WrongUsage,
-} from '../../core/index.ts'
+import { aborted, type Clock, type Component, type Logger, neverFails } from '../../core/index.ts'
 import { listenOnAll } from '../../http/index.ts'
 import type { AddonTokenVerifier } from '../token/verifier.ts'
 import { AccessLog, type AccessLogLevel } from './access-log.ts'
 import type { AudienceList } from './audiences.ts'
+import { checkPlaces } from './check-places.ts'
 import { Exchanges } from './exchange.ts'
 import { GuardMetrics } from './guard-metrics.ts'
 import { HeaderRules } from './header-rules.ts'
@@ -86,7 +80,7 @@ export class Guard implements Component {
 
   constructor(options: GuardOptions) {
     const { output = defaultOutput, clock, accessLog } = options
-    refuseWildcards(options.addresses)
+    checkPlaces(options)
     this.#options = options
     this.#limits = { ...defaultGuardLimits, ...options.limits }
     this.#rules = new HeaderRules(identityNameTest(emittedNames(output)))
@@ -191,14 +185,6 @@ export class Guard implements Component {
 }
 
 const ignore = (): void => {}
-
-function refuseWildcards(addresses: readonly string[]): void {
-  const wildcard = addresses.find((address) => /^(?:::ffff:)?[0:.]+$/i.test(address))
-  if (wildcard === undefined && addresses.length > 0) return
-  throw new WrongUsage(
-    'the guard listens on the addresses of its Pod only, never on all: give --listen-address, or POD_IP by the downward API',
-  )
-}
 
 function placeOf(address: AddressInfo | string | null): string {
   if (typeof address !== 'object' || !address) return String(address)

@@ -4,6 +4,7 @@ import { type Clock, type Logger, silentLogger, systemClock } from '../../core/i
 import type { AddonUser } from '../token/addon-claims.ts'
 import { type AudienceList, staticAudiences } from './audiences.ts'
 import { authenticate, type Proof } from './authenticate.ts'
+import { checkMiddleware } from './check-middleware.ts'
 import { developmentUser } from './development-user.ts'
 import { HeaderRules } from './header-rules.ts'
 import { identityNameTest } from './identity-names.ts'
@@ -32,8 +33,12 @@ type Next = () => void
 interface FastifyLike {
   addHook(
     name: 'onRequest',
-    hook: (request: { raw: IncomingMessage }, reply: FastifyReplyLike) => Promise<unknown>,
+    hook: (request: FastifyRequestLike, reply: FastifyReplyLike) => Promise<unknown>,
   ): unknown
+}
+
+interface FastifyRequestLike {
+  readonly raw: IncomingMessage
 }
 
 interface FastifyReplyLike {
@@ -46,8 +51,8 @@ interface FastifyReplyLike {
 export interface AddonGuard {
   /** The user of a request, whose headers then state it; rejects with GuardRefused. */
   authenticate(request: IncomingMessage): Promise<AddonUser>
-  /** The user of a request that was let through. */
-  userOf(request: IncomingMessage): AddonUser | undefined
+  /** The user of a request that was let through, be it Node's or Fastify's. */
+  userOf(request: IncomingMessage | FastifyRequestLike): AddonUser | undefined
   /** A listener for node:http that lets only requests of known users through. */
   listener(handle: Listener): Listener
   /** The same for requests that ask for another protocol. */
@@ -62,6 +67,7 @@ export interface AddonGuard {
 
 /** Opens a guard within an application: the same checks as the sidecar's, without a process of its own. */
 export async function createGuard(options: MiddlewareOptions): Promise<AddonGuard> {
+  checkMiddleware(options)
   const { audiences, clock = systemClock, log = silentLogger } = options
   const ended = new AbortController()
   const verifier = await openVerifier(options, { clock, log, signal: ended.signal })
@@ -96,8 +102,8 @@ class RequestGuard implements AddonGuard {
     return user
   }
 
-  userOf(request: IncomingMessage): AddonUser | undefined {
-    return this.#users.get(request)
+  userOf(request: IncomingMessage | FastifyRequestLike): AddonUser | undefined {
+    return this.#users.get('raw' in request ? request.raw : request)
   }
 
   listener(handle: Listener): Listener {

@@ -29,9 +29,8 @@ export async function openCaBundle({ file, log, signal }: CaBundleOptions): Prom
     for (const listener of listeners) listener()
   }
   await take().catch((cause: unknown) => {
-    const why = systemErrorCode(cause) ?? (cause instanceof Error ? cause.message : 'unknown')
-    throw new CommandFailed('CA_BUNDLE_UNFIT', `${file} cannot be used as a CA bundle: ${why}`, {
-      hint: "in a Pod it is the service account's ca.crt; elsewhere give a file of your own",
+    throw new CommandFailed('CA_BUNDLE_UNFIT', `no CA can be read from ${file}: ${whyNot(cause)}`, {
+      hint: "in a Pod it is the service account's ca.crt; elsewhere give the cluster's by --ca-file (caFile in createGuard)",
       cause,
     })
   })
@@ -52,4 +51,15 @@ export async function openCaBundle({ file, log, signal }: CaBundleOptions): Prom
     },
     onChange: (listener) => void listeners.push(listener),
   }
+}
+
+const unreadable: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file',
+  EACCES: 'it may not be read',
+  EISDIR: 'it is a directory',
+}
+
+function whyNot(cause: unknown): string {
+  const told = cause instanceof Error ? cause.message : 'it is unfit'
+  return unreadable[systemErrorCode(cause) ?? ''] ?? told
 }

@@ -163,4 +163,15 @@ describe('a Service', () => {
       expect(() => limitsOfService(odd, limits)).toThrow('cannot be read')
     },
   )
+
+  test.each([
+    ['proxy-request-burst', 'a number of 1 or more'],
+    ['proxy-bytes-per-second', 'a size such as 64Ki'],
+    ['proxy-idle-timeout', 'a duration such as 30s'],
+  ])('is told how %s is written [ADDON-P7]', (name, form) => {
+    const odd = service({ [`sallyport.dev/${name}`]: 'many' })
+    expect(() => limitsOfService(odd, limits)).toThrow(
+      `sallyport.dev/${name}: "many" is not ${form}`,
+    )
+  })
 })

@@ -17,35 +17,45 @@ export interface ProxyLimits {
   readonly idleMs: number
 }
 
-const wholeNumber = (text: string): number | undefined =>
+/** How the text of an annotation is read, and what a person should have written. */
+interface Reading {
+  readonly form: string
+  readonly read: (text: string) => number | undefined
+}
+
+const readNumber = (text: string): number | undefined =>
   /^[1-9]\d{0,14}$/.test(text) ? Number(text) : undefined
 
 const unit: Readonly<Record<string, number>> = { '': 1, Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30 }
 
-function bytes(text: string): number | undefined {
+function readBytes(text: string): number | undefined {
   const [, number = '', suffix = ''] = /^(\d+)(Ki|Mi|Gi)?$/.exec(text) ?? []
-  const count = wholeNumber(number)
+  const count = readNumber(number)
   return count && count * (unit[suffix] ?? 1)
 }
 
-function duration(text: string): number | undefined {
+function readDuration(text: string): number | undefined {
   const ms = parseDuration(text)
   return ms !== undefined && ms > 0 ? ms : undefined
 }
 
+const wholeNumber: Reading = { form: 'a number of 1 or more', read: readNumber }
+const bytes: Reading = { form: 'a size such as 64Ki', read: readBytes }
+const duration: Reading = { form: 'a duration such as 30s', read: readDuration }
+
 /** The annotations by which a Service asks for tighter limits, how each is read and what it limits. */
 const limitAnnotations: ReadonlyMap<
   string,
-  { readonly limit: keyof ProxyLimits; readonly read: (text: string) => number | undefined }
+  { readonly limit: keyof ProxyLimits; readonly reading: Reading }
 > = new Map([
-  ['sallyport.dev/proxy-requests-per-second', { limit: 'requestsPerSecond', read: wholeNumber }],
-  ['sallyport.dev/proxy-request-burst', { limit: 'requestBurst', read: wholeNumber }],
-  ['sallyport.dev/proxy-max-requests', { limit: 'maxRequests', read: wholeNumber }],
-  ['sallyport.dev/proxy-max-tunnels', { limit: 'maxTunnels', read: wholeNumber }],
-  ['sallyport.dev/proxy-bytes-per-second', { limit: 'bytesPerSecond', read: bytes }],
-  ['sallyport.dev/proxy-max-request-age', { limit: 'maxRequestMs', read: duration }],
-  ['sallyport.dev/proxy-max-tunnel-age', { limit: 'maxTunnelMs', read: duration }],
-  ['sallyport.dev/proxy-idle-timeout', { limit: 'idleMs', read: duration }],
+  ['sallyport.dev/proxy-requests-per-second', { limit: 'requestsPerSecond', reading: wholeNumber }],
+  ['sallyport.dev/proxy-request-burst', { limit: 'requestBurst', reading: wholeNumber }],
+  ['sallyport.dev/proxy-max-requests', { limit: 'maxRequests', reading: wholeNumber }],
+  ['sallyport.dev/proxy-max-tunnels', { limit: 'maxTunnels', reading: wholeNumber }],
+  ['sallyport.dev/proxy-bytes-per-second', { limit: 'bytesPerSecond', reading: bytes }],
+  ['sallyport.dev/proxy-max-request-age', { limit: 'maxRequestMs', reading: duration }],
+  ['sallyport.dev/proxy-max-tunnel-age', { limit: 'maxTunnelMs', reading: duration }],
+  ['sallyport.dev/proxy-idle-timeout', { limit: 'idleMs', reading: duration }],
 ])
 
 /**
@@ -57,11 +67,11 @@ export function limitsOfService(service: KubeObject, bounds: ProxyLimits): Proxy
   for (const [name, text] of Object.entries(service.metadata.annotations ?? {})) {
     const known = limitAnnotations.get(name)
     if (!known) continue
-    const value = known.read(text)
+    const value = known.reading.read(text)
     if (value === undefined)
       throw new ApiError(
         'ServiceUnavailable',
-        `service ${goQuote(service.metadata.name)} has a limit that cannot be read: ${name}: ${goQuote(text)}`,
+        `service ${goQuote(service.metadata.name)} has a limit that cannot be read: ${name}: ${goQuote(text)} is not ${known.reading.form}`,
       )
     limits = { ...(limits ?? bounds), [known.limit]: Math.min(value, bounds[known.limit]) }
   }
