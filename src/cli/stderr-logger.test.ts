@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { logLevels, Secret } from '../core/index.ts'
+import { CommandFailed, logLevels, Secret } from '../core/index.ts'
 import { createLogger } from './stderr-logger.ts'
 
 const clock = { now: () => Date.UTC(2026, 0, 2, 3, 4, 5), monotonic: () => 0 }
@@ -42,6 +42,16 @@ test('an error keeps its cause and code in a json line', () => {
   const err = new Error('outer', { cause: new Error('inner') })
   const [line = ''] = logged('json', (log) => log.error({ err }, 'failed'))
   expect(JSON.parse(line)).toMatchObject({ err: { message: 'outer', cause: { message: 'inner' } } })
+})
+
+test.each([
+  ['of ours', new CommandFailed('NO', 'no'), undefined],
+  ['of the system', Object.assign(new Error('no'), { syscall: 'connect' }), undefined],
+  ['in the program', new TypeError('no'), expect.stringContaining('stderr-logger.test')],
+])('an error %s has a stack only where it helps', (_what, err, stack) => {
+  const [line = ''] = logged('json', (log) => log.error({ err }, 'failed'))
+  const { err: shown } = JSON.parse(line) as { err: { message: string; stack?: string } }
+  expect([shown.message, shown.stack]).toEqual(['no', stack])
 })
 
 test('a text line has no power over the terminal [CRED-S5]', () => {

@@ -1,4 +1,11 @@
-import { type Clock, type Logger, type LogLevel, logLevels, visibleLine } from '../core/index.ts'
+import {
+  type Clock,
+  type Logger,
+  type LogLevel,
+  logLevels,
+  SallyportError,
+  visibleLine,
+} from '../core/index.ts'
 
 /** How and where log lines are written. */
 export interface LoggerOptions {
@@ -21,9 +28,12 @@ function plain(value: unknown): unknown {
     ...(code !== undefined && { code }),
     ...(detail !== undefined && { detail }),
     ...(cause !== undefined && { cause: plain(cause) }),
-    stack: value.stack,
+    ...(!isForeseen(value) && { stack: value.stack }),
   }
 }
+
+/** An error of ours or of the system says all there is to say; only a mistake in the program needs its stack. */
+const isForeseen = (error: Error): boolean => error instanceof SallyportError || 'syscall' in error
 
 const redact = (key: string, value: unknown): unknown =>
   secretName.test(key) && typeof value === 'string' ? '[redacted]' : plain(value)
