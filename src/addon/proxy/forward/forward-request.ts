@@ -4,7 +4,7 @@ import {
   request as openRequest,
   type ServerResponse,
 } from 'node:http'
-import { pipeline, type Readable } from 'node:stream'
+import { pipeline, type Readable, type Transform } from 'node:stream'
 import { systemErrorCode } from '../../../core/index.ts'
 import { announcedTrailers, headOf, keptTrailers } from '../../../http/index.ts'
 import { htmlStreams, isReadableCoding, rewriteUrl } from '../rewrite/index.ts'
@@ -181,12 +181,17 @@ function sendBody(
 
 const unmetered: Meter = () => 0
 
-/** A page counts as what it is unpacked: a small one may stand for one without end, and each byte of that costs us. */
+/**
+ * A packed page counts as what it is and as what it unpacks to: a few bytes may stand for a page without end, and many
+ * for nothing at all, and each of them costs us.
+ */
 function rewritten(answer: IncomingMessage, { places, meters }: Forwarding): Readable {
   const coding = codingOf(answer.headers['content-encoding'])
   const [first, ...others] = htmlStreams(coding, (url) => rewriteUrl(url, places))
+  const counting = (): Transform => metered(meters.toClient)
+  const isPacked = others.length > 0
   let last: Readable = answer
-  for (const stream of [first, metered(meters.toClient), ...others])
+  for (const stream of [...(isPacked ? [counting()] : []), first, counting(), ...others])
     last = pipeline(last, stream, () => {})
   return last
 }

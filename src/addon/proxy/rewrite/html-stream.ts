@@ -12,14 +12,20 @@ import { InflateAny } from './inflate-any.ts'
 
 type Coder = () => Transform
 
-const { Z_SYNC_FLUSH, BROTLI_OPERATION_FLUSH } = constants
+const { Z_SYNC_FLUSH, BROTLI_OPERATION_FLUSH, BROTLI_PARAM_QUALITY, BROTLI_PARAM_LGWIN } = constants
+
+/** For pages that are made as they are asked for: the default is made for files that are packed once. */
+const brotli = {
+  flush: BROTLI_OPERATION_FLUSH,
+  params: { [BROTLI_PARAM_QUALITY]: 4, [BROTLI_PARAM_LGWIN]: 18 },
+}
 
 /** How the codings of HTTP are undone and done again; what is written is flushed, so that a page shows as it comes. */
 const coders: ReadonlyMap<string, readonly [decode: Coder, encode: Coder]> = new Map([
   ['gzip', [createGunzip, () => createGzip({ flush: Z_SYNC_FLUSH })]],
   ['x-gzip', [createGunzip, () => createGzip({ flush: Z_SYNC_FLUSH })]],
   ['deflate', [() => new InflateAny(), () => createDeflate({ flush: Z_SYNC_FLUSH })]],
-  ['br', [createBrotliDecompress, () => createBrotliCompress({ flush: BROTLI_OPERATION_FLUSH })]],
+  ['br', [createBrotliDecompress, () => createBrotliCompress(brotli)]],
 ])
 
 /** Whether a body in this coding can be read. */
