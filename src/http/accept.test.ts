@@ -32,6 +32,11 @@ test.each([
     '*/*, application/*, application/json',
     ['application/json', 'application/*', '*/*'],
   ],
+  [
+    'the name by which kubectl asks for OpenAPI v2',
+    'application/com.github.proto-openapi.spec.v2@v1.0+protobuf',
+    ['application/com.github.proto-openapi.spec.v2@v1.0+protobuf'],
+  ],
   ['refused types left out', 'application/json, application/yaml;q=0', ['application/json']],
   ['case folded except in values', 'Application/JSON;AS=Table', ['application/json;as=Table']],
   [

@@ -32,7 +32,8 @@ export function acceptedTypes(header: string | undefined): readonly MediaRange[]
 const specificity = (range: MediaRange): number =>
   range.type === '*' ? 0 : range.subtype === '*' ? 1 : 2
 
-const token = /^[!#$%&'*+.^_`|~0-9a-z-]+$/
+/** With the `@` that RFC 9110 has not: kubectl asks for OpenAPI by a name with one. */
+const token = /^[!#$%&'*+.^_`|~@0-9a-z-]+$/
 
 function parseRange(text: string): MediaRange | undefined {
   const [mediaType = '', ...parts] = splitOutsideQuotes(text, ';')

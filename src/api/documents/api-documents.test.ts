@@ -109,7 +109,7 @@ describe('discovery, legacy form [GND-R42]', () => {
   test('what is not served has no document', () => {
     expect(ask('/apis/apps')).toBeUndefined()
     expect(ask('/apis/apps/v1')).toBeUndefined()
-    expect(ask('/openapi/v2')).toBeUndefined()
+    expect(ask('/swagger.json')).toBeUndefined()
   })
 })
 
@@ -275,5 +275,60 @@ describe('OpenAPI v3 [GND-R43]', () => {
     })
     for (const { kind } of kindDefinitions.filter((definition) => definition.kind.group === ''))
       expect(schemas[`io.k8s.api.core.v1.${kind.kind}`].description).toMatch(/\.$/)
+  })
+})
+
+describe('OpenAPI v2 [GND-R65]', () => {
+  const protobuf = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf'
+  const asKubectl = protobuf.replace('v2.v1', 'v2@v1')
+
+  test.each([
+    [undefined, 'application/json'],
+    ['*/*', 'application/json'],
+    ['application/*', 'application/json'],
+    [protobuf, protobuf],
+    [asKubectl, protobuf],
+    [`${asKubectl};q=0.5,application/json;q=0.9`, 'application/json'],
+    [`text/html,${asKubectl}`, protobuf],
+  ])('Accept %s gets %s', (accept, contentType) => {
+    expect(ask('/openapi/v2', { accept })!.headers['Content-Type']).toBe(contentType)
+  })
+
+  test.each(['text/html', 'application/yaml', aggregated])(
+    'a client that takes only %s gets a 406 that names both forms',
+    (accept) => {
+      expect(() => ask('/openapi/v2', { accept })).toThrow(
+        expect.objectContaining({
+          reason: 'NotAcceptable',
+          message: `only the following media types are accepted: application/json, ${protobuf}`,
+        }),
+      )
+    },
+  )
+
+  test('the protobuf form is of this document only', () => {
+    expect(() => ask('/openapi/v3', { accept: asKubectl })).toThrow(
+      expect.objectContaining({ reason: 'NotAcceptable' }),
+    )
+  })
+
+  test.each([undefined, asKubectl])('Accept %s: 304 to whoever has it, and gzip', (accept) => {
+    const { headers, body } = ask('/openapi/v2', { accept })!
+    const again = ask('/openapi/v2', { accept, ifNoneMatch: headers['ETag']! })!
+    expect(again).toMatchObject({ status: 304, headers: { ETag: headers['ETag'] } })
+    const zipped = ask('/openapi/v2', { accept, acceptEncoding: 'gzip' })!
+    expect(zipped.headers['Content-Encoding']).toBe('gzip')
+    expect(gunzipSync(zipped.body).equals(body)).toBe(true)
+  })
+
+  test('the two forms have different tags', () => {
+    expect(ask('/openapi/v2')!.headers['ETag']).not.toBe(
+      ask('/openapi/v2', { accept: asKubectl })!.headers['ETag'],
+    )
+  })
+
+  test('a hash in the query means nothing here', () => {
+    const answer = ask('/openapi/v2', { query: new URLSearchParams('hash=OLD') })!
+    expect(answer.status).toBe(200)
   })
 })

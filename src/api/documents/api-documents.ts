@@ -31,10 +31,19 @@ interface ChosenForm {
   readonly contentType: string
 }
 
+/** Kubernetes answers with the first name; the second is no media type by RFC 9110, and what kubectl asks for. */
+const protobufTypes = [
+  'com.github.proto-openapi.spec.v2.v1.0+protobuf',
+  'com.github.proto-openapi.spec.v2@v1.0+protobuf',
+] as const
+
 const nothing = Buffer.alloc(0)
 const oneYear = 'public, max-age=31536000, immutable'
 
-function formWanted({ params }: MediaRange): DocumentForm | undefined {
+function formWanted({ type, subtype, params }: MediaRange): DocumentForm | undefined {
+  const application = type === 'application'
+  if (application && protobufTypes.some((name) => name === subtype)) return 'protobuf'
+  if (type !== '*' && !(application && ['*', 'json'].includes(subtype))) return undefined
   if (params['as'] === undefined) return 'plain'
   if (params['as'] !== 'APIGroupDiscoveryList' || params['g'] !== 'apidiscovery.k8s.io')
     return undefined
@@ -42,20 +51,22 @@ function formWanted({ params }: MediaRange): DocumentForm | undefined {
   return version === 'v2' || version === 'v2beta1' ? version : undefined
 }
 
-const isJson = ({ type, subtype }: MediaRange): boolean =>
-  type === '*' || (type === 'application' && (subtype === '*' || subtype === 'json'))
+function contentTypeOf(form: DocumentForm): string {
+  if (form === 'plain') return 'application/json'
+  if (form === 'protobuf') return `application/${protobufTypes[0]}`
+  return `application/json;g=apidiscovery.k8s.io;v=${form};as=APIGroupDiscoveryList`
+}
 
 function chooseForm(forms: DocumentForms, accept: string | undefined): ChosenForm {
   for (const range of acceptedTypes(accept)) {
-    const form = isJson(range) ? formWanted(range) : undefined
+    const form = formWanted(range)
     const document = form && forms[form]
-    if (form === undefined || document === undefined) continue
-    const aggregated = `application/json;g=apidiscovery.k8s.io;v=${form};as=APIGroupDiscoveryList`
-    return { document, contentType: form === 'plain' ? 'application/json' : aggregated }
+    if (form && document) return { document, contentType: contentTypeOf(form) }
   }
+  const known = (['plain', 'protobuf'] as const).filter((form) => forms[form]).map(contentTypeOf)
   throw new ApiError(
     'NotAcceptable',
-    'only the following media types are accepted: application/json',
+    `only the following media types are accepted: ${known.join(', ')}`,
   )
 }
 
@@ -63,7 +74,7 @@ const accepts = (header: string | undefined, etag: string): boolean =>
   header !== undefined &&
   header.split(',').some((known) => ['*', etag, `W/${etag}`].includes(known.trim()))
 
-/** The documents that describe the API: discovery in both its forms, and OpenAPI v3. */
+/** The documents that describe the API: discovery in both its forms, OpenAPI v2 and v3. */
 export class ApiDocuments {
   readonly #set: ReadonlyMap<string, DocumentForms>
 
@@ -82,7 +93,7 @@ export class ApiDocuments {
     const forms = this.#set.get(path)
     if (forms === undefined) return undefined
     const { document, contentType } = chooseForm(forms, request.accept)
-    const hash = request.query.get('hash')
+    const hash = path.startsWith('/openapi/v3/') ? request.query.get('hash') : null
     // A client that has read an older index is sent to the document of today.
     if (hash !== null && hash !== document.hash)
       return { status: 301, headers: { Location: `${path}?hash=${document.hash}` }, body: nothing }

@@ -20,6 +20,8 @@ export interface ApiResource {
   readonly shortNames: readonly string[]
   readonly categories: readonly string[]
   readonly isStored: boolean
+  /** A deletion is answered with the object instead of a Status. */
+  readonly returnsDeleted: boolean
   readonly subresources: readonly ApiSubresource[]
 }
 
@@ -118,6 +120,7 @@ function storedResource(
     shortNames: definition.shortNames,
     categories: definition.categories,
     isStored: true,
+    returnsDeleted: definition.returnsDeleted ?? false,
     subresources: [...own, ...added].sort(byName(({ name }) => name)),
   }
 }
@@ -131,6 +134,7 @@ const reviewResource = (review: ReviewKindEntry): ApiResource => ({
   shortNames: [],
   categories: [],
   isStored: false,
+  returnsDeleted: false,
   subresources: [],
 })
 
@@ -143,6 +147,7 @@ const liveResource = (live: ExtraResource): ApiResource => ({
   shortNames: live.shortNames ?? [],
   categories: [],
   isStored: false,
+  returnsDeleted: false,
   subresources: [],
 })
 

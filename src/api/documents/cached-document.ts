@@ -6,17 +6,22 @@ const gzipFrom = 1400
 
 /** A document that is built when first asked for and kept as bytes. */
 export class CachedDocument {
-  readonly #build: () => unknown
+  readonly #build: () => Buffer
   #bytes: Buffer | undefined
   #gzipped: Buffer | undefined
   #hash: string | undefined
 
-  constructor(build: () => unknown) {
+  constructor(build: () => Buffer) {
     this.#build = build
   }
 
+  /** A document whose bytes are JSON. */
+  static json(build: () => unknown): CachedDocument {
+    return new CachedDocument(() => Buffer.from(JSON.stringify(build())))
+  }
+
   get bytes(): Buffer {
-    this.#bytes ??= Buffer.from(JSON.stringify(this.#build()))
+    this.#bytes ??= this.#build()
     return this.#bytes
   }
 

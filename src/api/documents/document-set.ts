@@ -11,12 +11,15 @@ import {
 import { openapiDocument } from './openapi-document.ts'
 import { rootPathOf } from './openapi-paths.ts'
 import { type DescribedPath, openapiOfPath } from './openapi-plain-path.ts'
+import type { OpenapiDocument } from './openapi-types.ts'
+import { encodeSwagger } from './openapi-v2/encode-swagger.ts'
+import { swaggerDocument } from './openapi-v2/swagger-document.ts'
 
-/** The forms in which one path can be had, by the version of the aggregated form or `plain`. */
+/** The forms in which one path can be had. */
 export type DocumentForms = Readonly<Partial<Record<DocumentForm, CachedDocument>>>
 
-/** Plain JSON, or a version of aggregated discovery. */
-export type DocumentForm = 'plain' | (typeof aggregatedVersions)[number]
+/** Plain JSON, a version of aggregated discovery, or the protobuf form of OpenAPI v2. */
+export type DocumentForm = 'plain' | (typeof aggregatedVersions)[number] | 'protobuf'
 
 /** What the documents say about the server itself. */
 export interface ServerFacts {
@@ -28,8 +31,11 @@ export interface ServerFacts {
   readonly paths?: readonly DescribedPath[]
 }
 
-/** An OpenAPI document with the path that it is about. */
-type OpenapiDocument = readonly [string, CachedDocument]
+/** An OpenAPI v3 document and the path that it is about. */
+interface AboutPath {
+  readonly about: string
+  readonly build: () => OpenapiDocument
+}
 
 /** Where the OpenAPI document of a path is. */
 const openapiPathOf = (about: string): string => `/openapi/v3${about}`
@@ -37,33 +43,44 @@ const openapiPathOf = (about: string): string => `/openapi/v3${about}`
 function aggregatedForms(api: readonly ApiGroupVersion[], root: '/api' | '/apis'): DocumentForms {
   const forms = aggregatedVersions.map((version) => [
     version,
-    new CachedDocument(() => aggregatedDocument(api, root, version)),
+    CachedDocument.json(() => aggregatedDocument(api, root, version)),
   ])
   return Object.fromEntries(forms)
 }
 
-function openapiIndex(documents: readonly OpenapiDocument[]) {
-  const paths = documents.map(([about, document]) => [
+function openapiIndex(documents: ReadonlyMap<string, CachedDocument>) {
+  const paths = [...documents].map(([about, document]) => [
     about.slice(1),
     { serverRelativeURL: `${openapiPathOf(about)}?hash=${document.hash}` },
   ])
   return { paths: Object.fromEntries(paths) }
 }
 
-function openapiDocuments(
+const openapiDocuments = (
   api: readonly ApiGroupVersion[],
   { version, paths = [] }: ServerFacts,
-): OpenapiDocument[] {
-  return [
-    ...api.map((groupVersion): OpenapiDocument => {
-      const build = () => openapiDocument(groupVersion, version)
-      return [rootPathOf(groupVersion), new CachedDocument(build)]
-    }),
-    ...paths.map((described): OpenapiDocument => {
-      const build = () => openapiOfPath(described, version)
-      return [described.path, new CachedDocument(build)]
-    }),
-  ]
+): AboutPath[] => [
+  ...api.map((groupVersion) => ({
+    about: rootPathOf(groupVersion),
+    build: () => openapiDocument(groupVersion, version),
+  })),
+  ...paths.map((described) => ({
+    about: described.path,
+    build: () => openapiOfPath(described, version),
+  })),
+]
+
+/** OpenAPI v2 says in one document what v3 says in many. */
+function openapiV2Forms(documents: readonly AboutPath[], version: string): DocumentForms {
+  const build = () =>
+    swaggerDocument(
+      documents.map((document) => document.build()),
+      version,
+    )
+  return {
+    plain: CachedDocument.json(build),
+    protobuf: new CachedDocument(() => encodeSwagger(build())),
+  }
 }
 
 /** Every discovery and OpenAPI document by its path. */
@@ -71,14 +88,18 @@ export function documentSet(parts: ApiParts, server: ServerFacts): Map<string, D
   const api = apiModel(parts)
   const set = new Map<string, DocumentForms>()
   const plain = (path: string, build: () => unknown, others: DocumentForms = {}) =>
-    set.set(path, { ...others, plain: new CachedDocument(build) })
+    set.set(path, { ...others, plain: CachedDocument.json(build) })
   plain('/api', () => apiVersionsDocument(api, server.address), aggregatedForms(api, '/api'))
   plain('/apis', () => groupListDocument(api), aggregatedForms(api, '/apis'))
   for (const group of groupNames(api)) plain(`/apis/${group}`, () => groupDocument(api, group))
   for (const groupVersion of api)
     plain(rootPathOf(groupVersion), () => resourceListDocument(groupVersion))
-  const openapi = openapiDocuments(api, server)
+  const described = openapiDocuments(api, server)
+  const openapi = new Map(
+    described.map(({ about, build }) => [about, CachedDocument.json(build)] as const),
+  )
   for (const [about, document] of openapi) set.set(openapiPathOf(about), { plain: document })
   plain('/openapi/v3', () => openapiIndex(openapi))
+  set.set('/openapi/v2', openapiV2Forms(described, server.version))
   return set
 }

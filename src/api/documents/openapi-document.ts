@@ -4,6 +4,7 @@ import type { ApiGroupVersion } from './api-model.ts'
 import type { OperationSchemas } from './openapi-operations.ts'
 import { openapiPaths } from './openapi-paths.ts'
 import { SchemaCollection } from './openapi-schemas.ts'
+import type { OpenapiDocument } from './openapi-types.ts'
 
 const core = { group: '', version: 'v1' }
 
@@ -31,11 +32,18 @@ function kindsByStruct(groupVersion: ApiGroupVersion): Map<string, GroupVersionK
 }
 
 /** The OpenAPI v3 document of one group and version. */
-export function openapiDocument(groupVersion: ApiGroupVersion, serverVersion: string) {
+export function openapiDocument(
+  groupVersion: ApiGroupVersion,
+  serverVersion: string,
+): OpenapiDocument {
   const schemas = new SchemaCollection(kindsByStruct(groupVersion))
   const shared = (name: string) => () => schemas.struct(structByName(`meta/v1.${name}`))
+  const returned = new Set(
+    groupVersion.resources.filter((one) => one.returnsDeleted).map((one) => one.kind.kind),
+  )
   const schemasOf = (kind: GroupVersionKind): OperationSchemas => ({
     object: () => schemas.struct(structOf(kind)),
+    deleted: returned.has(kind.kind) ? () => schemas.struct(structOf(kind)) : shared('Status'),
     list: () => schemas.struct(structOf({ ...kind, kind: `${kind.kind}List` })),
     status: shared('Status'),
     deleteOptions: shared('DeleteOptions'),

@@ -1,6 +1,6 @@
 import { supportedMediaTypes } from '../content/index.ts'
 import type { GroupVersionKind } from '../schema/index.ts'
-import type { Schema } from './openapi-schemas.ts'
+import type { Content, Method, Operation, Parameter, Schema } from './openapi-types.ts'
 
 type ParameterType = 'string' | 'integer' | 'boolean'
 
@@ -29,14 +29,14 @@ const parameterTypes = {
 type ParameterName = keyof typeof parameterTypes
 
 /** A query parameter of an operation. */
-export const queryParameter = (name: ParameterName) => ({
+export const queryParameter = (name: ParameterName): Parameter => ({
   name,
   in: 'query',
   schema: { type: parameterTypes[name], uniqueItems: true },
 })
 
 /** A part of the path that a client fills in. */
-export const pathParameter = (name: 'name' | 'namespace') => ({
+export const pathParameter = (name: 'name' | 'namespace'): Parameter => ({
   name,
   in: 'path',
   required: true,
@@ -62,7 +62,7 @@ const deletion: readonly ParameterName[] = [
 
 /** What an operation does and which parameters it takes. */
 interface Action {
-  readonly method: 'get' | 'put' | 'post' | 'delete' | 'patch'
+  readonly method: Method
   /** The value of `x-kubernetes-action`. */
   readonly action: string
   /** The start of the operation's id. */
@@ -99,7 +99,7 @@ const patchMediaTypes = [
   'application/strategic-merge-patch+json',
 ]
 
-const content = (mediaTypes: readonly string[], schema: Schema) =>
+const content = (mediaTypes: readonly string[], schema: Schema): Content =>
   Object.fromEntries(mediaTypes.map((mediaType) => [mediaType, { schema }]))
 
 /** The schemas that operations read and answer with; asking for one adds it to the document. */
@@ -107,11 +107,13 @@ export interface OperationSchemas {
   readonly object: () => Schema
   readonly list: () => Schema
   readonly status: () => Schema
+  /** What a deletion of one object answers with. */
+  readonly deleted: () => Schema
   readonly patch: () => Schema
   readonly deleteOptions: () => Schema
 }
 
-function requestBody(verb: string, schemas: OperationSchemas) {
+function requestBody(verb: string, schemas: OperationSchemas): Pick<Operation, 'requestBody'> {
   if (verb === 'patch')
     return { requestBody: { content: content(patchMediaTypes, schemas.patch()), required: true } }
   if (verb === 'delete' || verb === 'deletecollection')
@@ -124,10 +126,11 @@ function requestBody(verb: string, schemas: OperationSchemas) {
 
 function answerSchema(verb: string, schemas: OperationSchemas): Schema {
   if (verb === 'list') return schemas.list()
-  return verb.startsWith('delete') ? schemas.status() : schemas.object()
+  if (verb === 'delete') return schemas.deleted()
+  return verb === 'deletecollection' ? schemas.status() : schemas.object()
 }
 
-function answers(verb: string, schemas: OperationSchemas) {
+function answers(verb: string, schemas: OperationSchemas): Operation['responses'] {
   const schema = answerSchema(verb, schemas)
   const answer = {
     description: 'OK',
@@ -146,7 +149,7 @@ export function operation(
   kind: GroupVersionKind,
   id: { readonly tag: string; readonly suffix: string },
   schemas: OperationSchemas,
-) {
+): { readonly method: Method; readonly definition: Operation } | undefined {
   const action = actions[verb]
   if (action === undefined) return undefined
   return {

@@ -6,13 +6,11 @@ import {
   pathParameter,
   queryParameter,
 } from './openapi-operations.ts'
+import type { PathItem } from './openapi-types.ts'
 
 /** Where a group and version is served, for example `/apis/rbac.authorization.k8s.io/v1`. */
 export const rootPathOf = ({ group, version }: { group: string; version: string }): string =>
   group === '' ? `/api/${version}` : `/apis/${group}/${version}`
-
-/** One path: its own parameters and an operation per HTTP method. */
-export type PathItem = Readonly<Record<string, unknown>>
 
 /** Finds the schemas of the bodies of a kind. */
 export type SchemasOf = (kind: GroupVersionKind) => OperationSchemas
@@ -79,7 +77,7 @@ export function openapiPaths(
   schemasOf: SchemasOf,
 ): Record<string, PathItem> {
   const tag = `${groupWord(groupVersion.group)}_${groupVersion.version}`
-  const paths: Record<string, Record<string, unknown>> = {}
+  const paths: Record<string, PathItem> = {}
   const plans = groupVersion.resources.flatMap((resource) => plansOf(groupVersion, resource))
   for (const { path, verbs, kind, suffix } of plans) {
     // What has no field table, such as the options of a proxy, is not described.
@@ -88,8 +86,7 @@ export function openapiPaths(
       const built = operation(verb, kind, { tag, suffix }, schemasOf(kind))
       if (built === undefined) continue
       const item = paths[path] ?? { parameters: pathParameters(path) }
-      item[built.method] = built.definition
-      paths[path] = item
+      paths[path] = { ...item, [built.method]: built.definition }
     }
   }
   return paths

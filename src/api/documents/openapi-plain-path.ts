@@ -1,3 +1,5 @@
+import type { OpenapiDocument } from './openapi-types.ts'
+
 /** A path that is no resource and can be read, as OpenAPI describes it. */
 export interface DescribedPath {
   /** Without a slash at its end. */
@@ -12,7 +14,7 @@ export interface DescribedPath {
 export function openapiOfPath(
   { path, tag, description, operationId, contentType }: DescribedPath,
   serverVersion: string,
-) {
+): OpenapiDocument {
   const content = { [contentType]: { schema: { type: 'string' } } }
   const responses = {
     '200': { description: 'OK', content },

@@ -1,9 +1,7 @@
 import type { FieldSchema, FieldType, GroupVersionKind, StructSchema } from '../schema/index.ts'
 import { fieldDescription, kindDescription } from './descriptions.ts'
 import { openapiName, refTo } from './openapi-names.ts'
-
-/** A JSON schema in the form that OpenAPI has. */
-export type Schema = Readonly<Record<string, unknown>>
+import type { Schema } from './openapi-types.ts'
 
 const meta = 'io.k8s.apimachinery.pkg.apis.meta.v1'
 const quantity = 'io.k8s.apimachinery.pkg.api.resource.Quantity'
