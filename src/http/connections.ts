@@ -57,9 +57,15 @@ export class Connections {
     })
   }
 
-  /** Takes note of a connection that now speaks another protocol; it lasts until it is closed. */
-  upgraded(socket: Socket): void {
-    this.#http1.get(socket)?.push('upgrade')
+  /**
+   * Takes note of a connection that now speaks another protocol; it lasts until it is closed. False if a request on it
+   * is not answered yet: the answer to the upgrade would be taken for that one's.
+   */
+  upgraded(socket: Socket): boolean {
+    const work = this.#http1.get(socket)
+    const isFree = work?.length === 0
+    work?.push('upgrade')
+    return isFree
   }
 
   /** Closes what is idle, lets the rest finish, and cuts it when `deadline` aborts. */

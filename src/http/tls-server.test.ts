@@ -70,6 +70,28 @@ describe('one port', () => {
     expect(String(pong)).toBe('ping')
   })
 
+  test.each([
+    ['in one packet with a request before it', true],
+    ['whose handler throws', false],
+  ])('outlives an upgrade %s [ADDON-X15]', async (_what, isBehind) => {
+    const upgrades: string[] = []
+    const { port } = await lab.serve({
+      onRequest: () => {},
+      onUpgrade: (request) => {
+        upgrades.push(request.url ?? '')
+        throw new Error('a bug')
+      },
+    })
+    const socket = await lab.connect(port)
+    const first = 'GET /first HTTP/1.1\r\nHost: a\r\n\r\n'
+    const second = 'GET /up HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n'
+    const closed = new Promise((resolve) => socket.once('close', resolve))
+    socket.on('error', () => {}).resume()
+    socket.write(isBehind ? first + second : second)
+    await closed
+    expect(upgrades).toEqual(isBehind ? [] : ['/up'])
+  })
+
   test('outlives an upgraded connection that is reset', async () => {
     let upgraded: Duplex | undefined
     const { port } = await lab.serve({

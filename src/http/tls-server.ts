@@ -144,10 +144,18 @@ export class TlsServer {
     )
     if (onUpgrade) {
       server.on('upgrade', (request: IncomingMessage, socket: TLSSocket, head: Buffer) => {
-        this.#connections.upgraded(socket)
         // Node stops listening here, and an error that nobody listens to would end the process.
         socket.on('error', (err) => log.debug({ err }, 'upgraded connection failed'))
-        onUpgrade(request, socket, head)
+        if (!this.#connections.upgraded(socket)) {
+          socket.destroy()
+          return
+        }
+        try {
+          onUpgrade(request, socket, head)
+        } catch (err) {
+          log.error({ err }, 'upgrade handler failed')
+          socket.destroy()
+        }
       })
     }
   }

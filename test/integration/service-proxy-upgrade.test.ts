@@ -238,6 +238,15 @@ describe.skipIf(outwardAddress === undefined)('a connection that leaves HTTP', (
     expect(await text(await shake(`${base}/`))).toMatch(/^HTTP\/1.1 503 /)
   })
 
+  test('behind a request that is not answered yet ends the connection, and nothing else [ADDON-X15]', async () => {
+    const stranger = lab.server.as({})
+    const pending = 'GET /api/v1/namespaces HTTP/1.1\r\nHost: api\r\n\r\n'
+    const socket = await stranger.socket()
+    socket.write(pending + handshake(`${base}/`, websocket))
+    await text(socket)
+    expect((await admin.get('/version')).status).toBe(200)
+  })
+
   test('a backend that is cut cuts the client', async () => {
     answer = switching()
     const socket = await shake(`${base}/`)
