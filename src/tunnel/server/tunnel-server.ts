@@ -193,7 +193,9 @@ class ComposedTunnelServer implements TunnelServer {
   }
 
   async stop(deadline: AbortSignal): Promise<void> {
-    const { drainMs } = this.#parts.config
+    const { config, log } = this.#parts
+    const { drainMs } = config
+    if (!this.#isStopping) log.info({ ...this.load, drainMs }, 'tunnel server stops')
     this.#isStopping = true
     await this.#lease?.stop(deadline)
     this.#frontEnd?.stopAccepting()

@@ -31,23 +31,23 @@ export class NodeListener {
   readonly target: Target
   readonly #parts: NodeListenerParts
   readonly #log: Logger
+  /** Clients try again and again. */
+  readonly #sparseLog: SparseLog
   readonly #sockets = new Set<Socket>()
   readonly #limit: ConnectionLimit
   readonly #stop = new AbortController()
   #server: Server | undefined
   #problem: string | undefined = 'is being opened'
   #binding: Promise<void> | undefined
-  /** Why the last connection could not be carried: told once, however many clients try again. */
-  #lastFailure: string | undefined
 
   constructor(target: Target, parts: NodeListenerParts) {
     this.target = target
     this.#parts = parts
     this.#log = parts.log.child({ target: target.address })
-    const sparseLog = new SparseLog(this.#log, parts.clock)
+    this.#sparseLog = new SparseLog(this.#log, parts.clock)
     const fields = { port: target.localPort }
     this.#limit = new ConnectionLimit(parts.maxConnections ?? defaultMaxConnections, {
-      dropped: () => sparseLog.warn('crowd', fields, 'too many local connections, one is cut'),
+      dropped: () => this.#sparseLog.warn('crowd', fields, 'too many local connections'),
     })
   }
 
@@ -154,19 +154,13 @@ export class NodeListener {
         deadlineMs: dialDeadlineMs,
         signal: gone.signal,
       })
-      this.#lastFailure = undefined
       await join(leg, channel)
     } catch (err) {
-      if (!gone.signal.aborted) this.#tellFailure(err)
+      const why = err instanceof Error ? err.message : String(err)
+      if (!gone.signal.aborted)
+        this.#sparseLog.warn(why, { why }, 'a local connection cannot be carried')
       socket.destroy()
     }
-  }
-
-  #tellFailure(err: unknown): void {
-    const failure = err instanceof Error ? err.message : String(err)
-    const level = failure === this.#lastFailure ? 'debug' : 'warn'
-    this.#lastFailure = failure
-    this.#log[level]({ err }, 'a local connection cannot be carried')
   }
 }
 

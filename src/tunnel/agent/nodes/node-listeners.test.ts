@@ -142,6 +142,17 @@ describe('a local connection', () => {
     expect(await ready(agent)).toContain('[-]node-to-control-plane failed: no servers connected\n')
   })
 
+  test('[TUN-F18] that cannot be carried is told once, however many clients try again', async () => {
+    const { agent } = await start(argv, [])
+    const [port = 0] = await opened(agent)
+    for (const _ of [1, 2, 3]) {
+      const socket = await client(port)
+      await once(socket.resume(), 'end')
+    }
+    const told = lines.lines.filter(({ message }) => message.includes('cannot be carried'))
+    expect(told).toEqual([expect.objectContaining({ fields: { why: 'no servers connected' } })])
+  })
+
   test('[TUN-R24, TUN-W5] is closed at once when the server knows nothing of this direction', async () => {
     const { agent, links } = await start(argv, [{ capabilities: [] }])
     const [port = 0] = await opened(agent)

@@ -20,10 +20,11 @@ const notHttp = fault(400, 'this is not an HTTP request')
 const tooLarge = fault(431, 'the request is too large')
 const incomplete: ConnectHead = { kind: 'incomplete' }
 
-/** Whoever ends lines like that waits for an answer and would never send the end of a head. */
-function hasBareNewline(bytes: Buffer): boolean {
-  const at = bytes.indexOf('\n')
-  return at >= 0 && bytes[at - 1] !== 0x0d
+/** Whoever speaks TLS or ends lines in another way waits for an answer and would never send the end of a head. */
+function neverEnds(bytes: Buffer): boolean {
+  const first = bytes[0] ?? 0
+  const newline = bytes.indexOf('\n')
+  return first < 0x41 || first > 0x5a || (newline >= 0 && bytes[newline - 1] !== 0x0d)
 }
 
 /**
@@ -32,13 +33,10 @@ function hasBareNewline(bytes: Buffer): boolean {
  * for each would be made to be thrown away.
  */
 export function readConnectHead(bytes: Buffer): ConnectHead {
-  const first = bytes[0]
-  if (first === undefined) return incomplete
-  // Whoever speaks TLS or another protocol waits for an answer and would never send the end of a head.
-  if (first < 0x41 || first > 0x5a) return notHttp
+  if (bytes.length === 0) return incomplete
+  if (neverEnds(bytes)) return notHttp
   const end = bytes.indexOf(headEnd)
   if (end > maxHeadBytes) return tooLarge
-  if (end < 0 && hasBareNewline(bytes)) return notHttp
   if (end < 0) return bytes.length > maxHeadBytes ? tooLarge : incomplete
   const [line = '', ...headers] = bytes.toString('latin1', 0, end).split('\r\n')
   const request = requestLine.exec(line)
