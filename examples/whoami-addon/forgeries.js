@@ -156,7 +156,10 @@ function askApi(token) {
     const options = { host, port, path: '/api', headers, rejectUnauthorized: false }
     const asked = askHttps({ ...options, timeout: answerMs }, (response) => {
       response.resume()
-      const message = `the API server answered ${response.statusCode}`
+      const message =
+        response.statusCode === 401
+          ? "the API server takes it for nobody's credential"
+          : `the API server answered ${response.statusCode}`
       response.on('end', () => resolve({ status: response.statusCode, message }))
     })
     asked.on('timeout', () => asked.destroy(new Error('no answer in time')))

@@ -13,7 +13,13 @@ export function describeToken(token) {
   const [header, claims] = (token ?? '').split('.').map(decode)
   if (!header || !claims) return undefined
   const { x5c, ...shown } = header
-  return { header: { ...shown, ...(x5c && { x5c: `${x5c.length} certificate(s)` }) }, claims }
+  return {
+    header: {
+      ...shown,
+      ...(x5c && { x5c: x5c.length === 1 ? '1 certificate' : `${x5c.length} certificates` }),
+    },
+    claims,
+  }
 }
 
 /** The answer to "who am I". */

@@ -3,12 +3,14 @@ import { createHash } from 'node:crypto'
 
 const magic = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 const closeOpcode = 0x8
-const pingOpcode = 0x9
+const longestShort = 125
 
-/** A frame of text; ours are short. */
+/** A frame of text; ours hold a name at most, so that two bytes of length are enough. */
 function textFrame(text) {
   const payload = Buffer.from(text)
-  return Buffer.concat([Buffer.from([0x81, payload.length]), payload])
+  const { length } = payload
+  const size = length <= longestShort ? [length] : [126, length >> 8, length & 0xff]
+  return Buffer.concat([Buffer.from([0x81, ...size]), payload])
 }
 
 /** Answers the handshake and sends until the other side has gone. */
@@ -22,8 +24,7 @@ export function acceptLive(request, socket, user) {
   const began = Date.now()
   const tell = () => {
     const seconds = Math.round((Date.now() - began) / 1000)
-    // Frames of up to 125 bytes need no longer length; a long name is told by the page itself.
-    socket.write(textFrame(JSON.stringify({ seconds, user: user.user.slice(0, 40) }).slice(0, 125)))
+    socket.write(textFrame(JSON.stringify({ seconds, user: user.user })))
   }
   tell()
   const timer = setInterval(tell, 1_000)
@@ -32,9 +33,8 @@ export function acceptLive(request, socket, user) {
     socket.destroy()
   }
   socket.on('data', (chunk) => {
-    const opcode = chunk[0] & 0x0f
-    if (opcode === closeOpcode) socket.end(Buffer.from([0x88, 0]))
-    else if (opcode === pingOpcode) socket.write(Buffer.from([0x8a, 0]))
+    // Pages send nothing else: they cannot ping.
+    if ((chunk[0] & 0x0f) === closeOpcode) socket.end(Buffer.from([0x88, 0]))
   })
   socket.on('end', end)
   socket.on('error', end)

@@ -19,19 +19,25 @@ const {
   WHOAMI_DEVELOPMENT_USER: developmentUser,
 } = process.env
 
-const noKeys = Buffer.from('{"keys":[]}')
+const giveUp = ({ message, hint }) => {
+  process.stderr.write(`error: ${message}\n${hint ? `hint: ${hint}\n` : ''}`)
+  process.exit(1)
+}
+
 const guard = await createGuard({
   audiences: [`${namespace}/${service}`],
   output: { userHeader: 'X-Authenticated-User', groupsHeader: 'X-Authenticated-Groups' },
-  ...(developmentUser
-    ? { developmentUser, x5c: false, jwks: { load: async () => noKeys } }
-    : { caFile: `${directory}/ca.crt` }),
-})
+  ...(developmentUser ? { developmentUser, x5c: false } : { caFile: `${directory}/ca.crt` }),
+}).catch(giveUp)
 
+const script = 'text/javascript; charset=utf-8'
 const page = {
   '/': ['text/html; charset=utf-8', 'index.html'],
   '/page.css': ['text/css; charset=utf-8', 'page.css'],
-  '/page.js': ['text/javascript; charset=utf-8', 'page.js'],
+  '/page.js': [script, 'page.js'],
+  '/document.js': [script, 'document.js'],
+  '/identity.js': [script, 'identity.js'],
+  '/attempts.js': [script, 'attempts.js'],
 }
 const security = {
   'Content-Security-Policy':
@@ -97,6 +103,7 @@ server.on('upgrade', (request, socket, head) => {
   keepToken(request)
   guardedUpgrade(request, socket, head)
 })
+server.on('error', giveUp)
 // One address, never all of them: nothing but the guard's port may be reachable.
 server.listen(Number(port), host, () => {
   process.stdout.write(`whoami serves on ${host}:${port}\n`)
