@@ -23,6 +23,7 @@ load                          ../go              sallyport/interop/go           
 tunnel-load                   ../go              sallyport/interop/go                 tunnel-load
 client-load                   ../go              sallyport/interop/go                 client-load
 workload                      ../go              sallyport/interop/go                 workload
+openapi-v2                    ../go              sallyport/interop/go                 openapi-v2
 '
 
 # shellcheck disable=SC2034  # read by build
@@ -31,7 +32,7 @@ peers_default='kubectl-1.36 kubectl-1.31 kube-apiserver-1.36 etcd-3.6'
 # Names that stand for several peers.
 peers_group() {
   case $1 in
-    interop-go) echo 'informer load tunnel-load client-load workload' ;;
+    interop-go) echo 'informer load tunnel-load client-load workload openapi-v2' ;;
     guard-peers) echo 'kube-rbac-proxy-0.19 oauth2-proxy-7.15' ;;
     tunnel-peers) echo 'konnectivity-server-0.36 konnectivity-agent-0.36 chisel-1.11' ;;
     all) awk 'NF { print $1 }' <<<"$peers_table" ;;

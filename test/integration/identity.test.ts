@@ -298,6 +298,7 @@ describe('anonymous [GND-R74]', () => {
     ['/api/v1/namespaces/kube-public/configmaps/cluster-info', 200],
     ['/api', 401],
     ['/metrics', 401],
+    ['/openapi/v2', 401],
     ['/openapi/v3', 401],
     ['/api/v1/namespaces', 401],
     ['/api/v1/namespaces/kube-public/configmaps', 401],

@@ -379,6 +379,7 @@ describe.skipIf(outwardAddress === undefined)('sessions in the API [ADDON-P8]', 
       { name: 'sessions', kind: 'Session', verbs: ['delete', 'get', 'list', 'watch'] },
     ])
     for (const path of [
+      '/openapi/v2',
       '/openapi/v3',
       '/openapi/v3/api/v1',
       '/openapi/v3/apis/addon.sallyport.dev/v1alpha1',

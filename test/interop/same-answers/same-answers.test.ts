@@ -47,7 +47,7 @@ const topics: readonly (readonly [claim: string, topic: Topic])[] = [
   ['tokens of service accounts [ISS-R34, ISS-K2, ISS-K4, ISS-K9, ISS-K12]', tokens],
   ['rights [GND-R92, GND-R70, GND-R76, GND-R79]', rights],
   ['default roles and bindings [GND-R92, GND-R79]', defaultRoles],
-  ['documents [GND-R92, GND-R42, GND-R43, GND-R44]', documents],
+  ['documents [GND-R92, GND-R42, GND-R43, GND-R44, GND-R65]', documents],
 ]
 
 const here = [findPeer('kube-apiserver-1.36'), findPeer('etcd-3.6'), findProgram('openssl')].every(

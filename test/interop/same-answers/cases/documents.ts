@@ -164,19 +164,27 @@ function structureOf(schema: unknown): unknown {
   )
 }
 
-const schemaNames = (document: Fields): Fields =>
-  (((document['components'] ?? {}) as Fields)['schemas'] ?? {}) as Fields
+/** OpenAPI v3 has them below its components, v2 at its top. */
+const schemasOf = ({ components = {}, definitions }: Fields): Fields =>
+  (definitions ?? (components as Fields)['schemas'] ?? {}) as Fields
+
+const isOurKind = (schema: unknown): boolean =>
+  list((schema as Fields)['x-kubernetes-group-version-kind']).some(({ group, version, kind }) => {
+    const apiVersion = [group, version].filter(Boolean).join('/')
+    return storedKinds.some((stored) => stored.apiVersion === apiVersion && stored.kind === kind)
+  })
 
 /** The schemas of our kinds and of everything that they are made of. */
 function schemasOfOurKinds(json: unknown): unknown {
-  const all = schemaNames(json as Fields)
-  const kinds = new Set(storedKinds.map(({ kind }) => kind))
-  const wanted = Object.keys(all).filter((name) => kinds.has(name.split('.').at(-1) ?? ''))
+  const all = schemasOf(json as Fields)
+  const wanted = Object.keys(all).filter((name) => isOurKind(all[name]))
   const found: Fields = {}
   for (let name = wanted.pop(); name !== undefined; name = wanted.pop()) {
     if (name in found) continue
     found[name] = structureOf(all[name])
-    for (const [, inner] of JSON.stringify(all[name]).matchAll(/#\/components\/schemas\/([^"]+)"/g))
+    for (const [, inner] of JSON.stringify(all[name]).matchAll(
+      /#\/(?:components\/schemas|definitions)\/([^"]+)"/g,
+    ))
       if (inner) wanted.push(inner)
   }
   return found
@@ -194,6 +202,8 @@ const serverUrlOf = (seen: readonly Answer[], path: string): string => {
   const { paths } = (seen[0]?.json ?? {}) as { paths?: Record<string, Fields> }
   return String(paths?.[path]?.['serverRelativeURL'])
 }
+
+const openApiProtobuf = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf'
 
 const openApi: Case[] = [
   { name: 'the index of OpenAPI', steps: [get('/openapi/v3')], view: openApiPaths },
@@ -223,7 +233,24 @@ const openApi: Case[] = [
     view: () => '',
   },
   { name: 'OpenAPI that is not there', steps: [get('/openapi/v3/apis/nonsense/v1')] },
-  { name: 'OpenAPI of version 2', steps: [get('/openapi/v2')], view: () => '' },
+  { name: 'schemas of version 2', steps: [get('/openapi/v2')], view: schemasOfOurKinds },
+  {
+    name: 'forms of version 2',
+    steps: [
+      get('/openapi/v2', { accept: 'application/*' }),
+      get('/openapi/v2?hash=unknown'),
+      get('/openapi/v2', { accept: openApiProtobuf }),
+      get('/openapi/v2', { accept: openApiProtobuf.replace('v2.v1', 'v2@v1') }),
+      get('/openapi/v2', { accept: media.yaml }),
+      get('/openapi/v2', { accept: 'text/html' }),
+      (seen) =>
+        get('/openapi/v2', {
+          headers: { 'if-none-match': seen[0]?.headers.get('etag')?.[0] ?? '' },
+        }),
+    ],
+    view: () => '',
+    viewText: () => '',
+  },
 ]
 
 /** Of the checks only ping is everybody's. */
@@ -273,6 +300,7 @@ export const documents: Topic = {
           '/livez/ping',
           '/readyz/ping',
           '/metrics',
+          '/openapi/v2',
           '/openapi/v3',
           '/version',
           ...groups.flatMap((group) => [`/apis/${group}`, `/apis/${group}/v1`]),

@@ -20,6 +20,7 @@ export const protocol: readonly KnownDifference[] = [
     why: 'so that one can ask for the right one',
     matches: ({ at, ours, theirs, case: name }) =>
       (at === 'body.message' && text(ours).includes('media types')) ||
+      (at === 'headers.content-type' && name === 'forms of version 2' && theirs === undefined) ||
       (at === 'body.details' &&
         shown(theirs) === '{}' &&
         /^Accept|an Accept that|an unsupported type|in other forms/.test(name)),
@@ -116,13 +117,6 @@ export const protocol: readonly KnownDifference[] = [
     why: 'Pods are objects here; nothing runs them',
     matches: ({ topic, at, ours }) =>
       topic === 'documents' && /\bresources\./.test(at) && ours === undefined,
-  },
-  {
-    what: '`/openapi/v2`',
-    theirs: 'served',
-    ours: '404',
-    why: 'kubectl reads version 3 since 1.27',
-    matches: ({ case: name }) => name === 'OpenAPI of version 2',
   },
   {
     what: '`/version`',
