@@ -1,4 +1,4 @@
-import { type Clock, Secret } from '../../core/index.ts'
+import { type Clock, Secret, unlessAborted } from '../../core/index.ts'
 import type { Credential, CredentialSource } from '../credential.ts'
 import { CredentialError } from '../credential-error.ts'
 import { problemOfKeyPair } from '../exec/key-pair.ts'
@@ -6,7 +6,6 @@ import { type CredentialObserver, nobody } from './credential-observer.ts'
 import { type PolledParts, PolledValue } from './polled-value.ts'
 import { readCredentialFile } from './read-credential-file.ts'
 import { provesTheSame } from './same-credential.ts'
-import { unlessAborted } from './unless-aborted.ts'
 
 /** What file sources need of their host. */
 export interface FileSourceHost {

@@ -1,11 +1,10 @@
-import type { Clock } from '../../core/index.ts'
+import { type Clock, unlessAborted } from '../../core/index.ts'
 import type { Credential, CredentialSource, Refusal } from '../credential.ts'
 import type { CredentialObserver } from './credential-observer.ts'
 import { RetryGate } from './retry-gate.ts'
 import { type RotateListener, RotateListeners } from './rotate-listeners.ts'
 import { provesTheSame } from './same-credential.ts'
 import { backingOff, disposed } from './source-errors.ts'
-import { unlessAborted } from './unless-aborted.ts'
 import { certificateEnd, expiryOf, planValidity, type Validity } from './validity.ts'
 
 /** Times of the rotation that may be changed. */

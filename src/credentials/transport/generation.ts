@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import { type SecureContext, TLSSocket } from 'node:tls'
+import { unlessAborted } from '../../core/index.ts'
 import { ConnectionPool, type ConnectionSupply } from '../../http/pool/index.ts'
 import type { ClientCertificate } from '../credential.ts'
 import type { TransportTls } from '../provider/transport-config.ts'
@@ -8,7 +9,6 @@ import { dial } from './dial.ts'
 import type { Heartbeat } from './http2-heartbeat.ts'
 import type { Http2Pool } from './http2-pool.ts'
 import type { Proxy } from './proxy-choice.ts'
-import { releasedBy } from './released-by.ts'
 import { makeSecureContext } from './secure-context.ts'
 import { ConnectionRetired } from './transport-errors.ts'
 
@@ -55,7 +55,7 @@ export class Generation implements ConnectionSupply {
 
   /** The HTTP/2 connections, if the server speaks it; the first to ask finds out. */
   async http2(signal: AbortSignal): Promise<Http2Pool | undefined> {
-    if (this.#route.http2 === undefined) await releasedBy(signal, (this.#asking ??= this.#ask()))
+    if (this.#route.http2 === undefined) await unlessAborted((this.#asking ??= this.#ask()), signal)
     return this.#route.http2 ? (this.#http2 ?? this.#pool()) : undefined
   }
 

@@ -9,12 +9,11 @@ import {
 } from 'node:http2'
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
-import { systemErrorCode } from '../../core/index.ts'
+import { onAbort, systemErrorCode, unlessAborted } from '../../core/index.ts'
 import { idleMs } from '../../http/pool/index.ts'
 import type { ClusterResponse } from '../cluster-request.ts'
 import { Http2Body } from './http2-body.ts'
 import { type Heartbeat, startHeartbeat } from './http2-heartbeat.ts'
-import { releasedBy } from './released-by.ts'
 import { ConnectionRetired } from './transport-errors.ts'
 import { ConnectionReset, TryFailed } from './try-failed.ts'
 
@@ -144,7 +143,7 @@ export class Http2Pool {
   async #wait(signal: AbortSignal): Promise<ClientHttp2Session> {
     for (;;) {
       const isFull = !this.#opening && this.#sessions.size >= this.#options.maxConnections
-      await releasedBy(signal, isFull ? this.#place() : (this.#opening ??= this.#another()))
+      await unlessAborted(isFull ? this.#place() : (this.#opening ??= this.#another()), signal)
       const session = this.#take()
       if (session) return session
     }
@@ -222,7 +221,7 @@ function answerTo(
       answer?.destroy(new ConnectionReset('aborted', signal.reason))
       stream.close(constants.NGHTTP2_CANCEL)
     }
-    signal.addEventListener('abort', abort, { once: true })
+    const forget = onAbort(signal, abort)
     stream.once('response', (headers: IncomingHttpHeaders & IncomingHttpStatusHeader) => {
       const { ':status': status = 0, ...rest } = headers
       answer = new Http2Body(stream)
@@ -230,7 +229,7 @@ function answerTo(
     })
     stream.on('error', reject) // stays: a cut after the answer's head is reported here as well
     stream.once('close', () => {
-      signal.removeEventListener('abort', abort)
+      forget()
       if (!answer) reject(new ConnectionReset('the connection was closed'))
     })
     if (Buffer.isBuffer(body)) stream.end(body)

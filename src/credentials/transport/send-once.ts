@@ -5,7 +5,7 @@ import {
   request as openRequest,
 } from 'node:http'
 import type { Readable } from 'node:stream'
-import { SallyportError, systemErrorCode } from '../../core/index.ts'
+import { onAbort, SallyportError, systemErrorCode } from '../../core/index.ts'
 import type { ConnectionPool } from '../../http/pool/index.ts'
 import type { Credential } from '../credential.ts'
 import type { Connections, Identity } from './connections.ts'
@@ -146,8 +146,7 @@ function answerTo(
       outgoing.destroy()
       reject(signal.reason)
     }
-    signal.addEventListener('abort', abort, { once: true })
-    outgoing.once('close', () => signal.removeEventListener('abort', abort))
+    outgoing.once('close', onAbort(signal, abort))
     const body = bodyOf(request)
     if (body === undefined || Buffer.isBuffer(body)) outgoing.end(body)
     else body.on('error', (error) => outgoing.destroy(error)).pipe(outgoing)

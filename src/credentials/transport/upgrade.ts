@@ -1,5 +1,6 @@
 import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { onAbort } from '../../core/index.ts'
 import type { Connections, Identity } from './connections.ts'
 import { discard, refusalOf } from './identified-request.ts'
 import { authorizationOf, withIdentity } from './identity-headers.ts'
@@ -97,10 +98,10 @@ function outcomeOf(outgoing: ClientRequest, signal: AbortSignal): Promise<Upgrad
       outgoing.destroy()
       reject(signal.reason)
     }
-    signal.addEventListener('abort', abort, { once: true })
-    outgoing.once('close', () => signal.removeEventListener('abort', abort))
+    const forget = onAbort(signal, abort)
+    outgoing.once('close', forget)
     outgoing.once('upgrade', ({ headers }: IncomingMessage, socket: Duplex, head: Buffer) => {
-      signal.removeEventListener('abort', abort)
+      forget()
       if (head.length > 0) socket.unshift(head)
       resolve({ upgraded: { headers, socket } })
     })
