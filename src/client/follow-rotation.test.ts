@@ -120,7 +120,7 @@ function following(server: LabServer, credentials: FakeSource, http: '1.1' | '2'
   return seen
 }
 
-const until = (what: () => boolean) => vi.waitUntil(what, { interval: 2, timeout: 10_000 })
+const until = (what: () => boolean) => vi.waitUntil(what, { interval: 2, timeout: 30_000 })
 
 describe.each(['1.1', '2'] as const)('a follower over HTTP %s [CRED-T8]', (http) => {
   test('goes on through a rotation, a 401, a lost connection and a 410, and misses or doubles nothing', async () => {
