@@ -1,5 +1,4 @@
-// Acts for the user: asks the API server as the add-on's own service account, on behalf of the user. What comes back
-// is what the user may see; the add-on itself has no right to read ConfigMaps.
+// The API server, asked as the add-on's own service account.
 import { readFile } from 'node:fs/promises'
 import { request } from 'node:https'
 import process from 'node:process'
@@ -7,36 +6,48 @@ import process from 'node:process'
 const answerMs = 10_000
 const shown = 50
 
-/** The names of ConfigMaps, or why the user may not see them. */
+/** The keys of add-on tokens, for clusters that sign them with a key of their own (`--addon-token-key dedicated`). */
+export async function tokenKeys(directory, signal) {
+  const { status, body } = await ask(directory, { path: '/addon/v1/jwks', signal })
+  if (status !== 200) throw new Error(`the API server answered ${status}`)
+  return body
+}
+
+/**
+ * The names of ConfigMaps, or why the user may not see them: asked on behalf of the user. The add-on itself has no
+ * right to read them.
+ */
 export async function listConfigMaps(user, namespace, directory) {
-  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = process.env
-  if (!host || !port) return { message: 'no cluster: this runs outside of a Pod' }
+  if (!process.env.KUBERNETES_SERVICE_HOST)
+    return { message: 'no cluster: this runs outside of a Pod' }
   if (!/^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/.test(namespace))
     return { status: 400, message: 'that is not the name of a namespace' }
+  const { status, body } = await ask(directory, {
+    path: `/api/v1/namespaces/${namespace}/configmaps?limit=${shown}`,
+    headers: {
+      'Impersonate-User': latin1(user.user),
+      ...(user.uid && { 'Impersonate-Uid': latin1(user.uid) }),
+      ...(user.groups.length > 0 && { 'Impersonate-Group': user.groups.map(latin1) }),
+    },
+  })
+  const { items, message } = JSON.parse(body)
+  if (status !== 200) return { status, message: message ?? `the API answered ${status}` }
+  return { status, names: items.map(({ metadata }) => metadata.name) }
+}
+
+/** Headers are bytes: UTF-8 must not be narrowed. */
+const latin1 = (text) => Buffer.from(text).toString('latin1')
+
+async function ask(directory, { path, headers = {}, signal }) {
+  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = process.env
   // Both are replaced while we run.
   const [token, ca] = await Promise.all([
     readFile(`${directory}/token`, 'utf8'),
     readFile(`${directory}/ca.crt`),
   ])
-  const { status, body } = await get({
-    host,
-    port,
-    ca,
-    path: `/api/v1/namespaces/${namespace}/configmaps?limit=${shown}`,
-    headers: {
-      Authorization: `Bearer ${token.trim()}`,
-      Accept: 'application/json',
-      'Impersonate-User': Buffer.from(user.user).toString('latin1'),
-      ...(user.uid && { 'Impersonate-Uid': user.uid }),
-      ...(user.groups.length > 0 && { 'Impersonate-Group': user.groups.map(latin1) }),
-    },
-  })
-  if (status !== 200) return { status, message: body.message ?? `the API answered ${status}` }
-  return { status, names: body.items.map(({ metadata }) => metadata.name) }
+  const own = { Authorization: `Bearer ${token.trim()}`, Accept: 'application/json' }
+  return get({ host, port, ca, path, signal, headers: { ...own, ...headers } })
 }
-
-/** Headers are bytes: UTF-8 must not be narrowed. */
-const latin1 = (text) => Buffer.from(text).toString('latin1')
 
 function get(options) {
   return new Promise((resolve, reject) => {
@@ -44,14 +55,9 @@ function get(options) {
       const chunks = []
       response.on('data', (chunk) => chunks.push(chunk))
       response.on('error', reject)
-      response.on('end', () => {
-        try {
-          const body = JSON.parse(Buffer.concat(chunks).toString())
-          resolve({ status: response.statusCode, body })
-        } catch (error) {
-          reject(error)
-        }
-      })
+      response.on('end', () =>
+        resolve({ status: response.statusCode, body: Buffer.concat(chunks) }),
+      )
     })
     asked.on('timeout', () => asked.destroy(new Error('the API did not answer in time')))
     asked.on('error', reject)

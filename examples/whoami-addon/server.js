@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import process from 'node:process'
 import { createGuard } from 'sallyport/guard'
-import { listConfigMaps } from './cluster.js'
+import { listConfigMaps, tokenKeys } from './cluster.js'
 import { forge, forgeries } from './forgeries.js'
 import { describeToken, identityOf } from './identity.js'
 import { acceptLive } from './live.js'
@@ -27,7 +27,12 @@ const giveUp = ({ message, hint }) => {
 const guard = await createGuard({
   audiences: [`${namespace}/${service}`],
   output: { userHeader: 'X-Authenticated-User', groupsHeader: 'X-Authenticated-Groups' },
-  ...(developmentUser ? { developmentUser, x5c: false } : { caFile: `${directory}/ca.crt` }),
+  ...(developmentUser
+    ? { developmentUser, x5c: false }
+    : {
+        caFile: `${directory}/ca.crt`,
+        jwks: { load: (signal) => tokenKeys(directory, signal) },
+      }),
 }).catch(giveUp)
 
 const script = 'text/javascript; charset=utf-8'

@@ -33,6 +33,7 @@ const command = fileURLToPath(new URL('../main.js', import.meta.url))
 /** An add-on as a process of `sallyport workload run`; if it cannot run that is logged, and the server goes on. */
 export class AddonProcess implements Component {
   readonly name: string
+  readonly addon: AddonName
   readonly failed = neverFails()
   readonly #parts: AddonParts
   readonly #log: Logger
@@ -43,6 +44,7 @@ export class AddonProcess implements Component {
 
   constructor(parts: AddonParts) {
     this.#parts = parts
+    this.addon = parts.name
     this.name = `add-on ${parts.name}`
     this.#log = parts.log.child({ part: this.name })
   }

@@ -57,8 +57,13 @@ export const upCommand = defineCommand({
     const addons: AddonProcess[] = []
     const onServing = ({ url, adminKubeconfig, places }: Serving): void => {
       if (values.output === 'json') {
-        const paths = Object.fromEntries(addons.map(({ name, path }) => [name, path]))
-        const result = { server: url, kubeconfig: adminKubeconfig, ...places, ...paths }
+        const paths = Object.fromEntries(addons.map(({ addon, path }) => [addon, path]))
+        const result = {
+          server: url,
+          kubeconfig: adminKubeconfig,
+          ...places,
+          ...(addons.length > 0 && { addons: paths }),
+        }
         io.stdout(`${JSON.stringify(result)}\n`)
         return
       }
@@ -95,10 +100,10 @@ export const upCommand = defineCommand({
 })
 
 /** How to look at an add-on. */
-function addonLines({ name, path }: AddonProcess, kubeconfig: string): string[] {
+function addonLines({ addon, path }: AddonProcess, kubeconfig: string): string[] {
   if (path === undefined) return []
   return [
-    `The ${name} is at http://localhost:8001${path}?add-auth=true`,
+    `The add-on ${addon} starts, and is at http://localhost:8001${path}?add-auth=true`,
     `  once a proxy of yours runs: sallyport proxy --kubeconfig ${kubeconfig}`,
   ]
 }
