@@ -46,7 +46,8 @@ test('[TUN-F18] health answers past hundreds who never finish their request', as
   const answer = await fetch(`http://127.0.0.1:${health}/healthz`)
   expect(answer.status).toBe(200)
   // Long before their time for a request is over.
-  await expect.poll(() => strangers.filter((socket) => socket.closed).length).toBeGreaterThan(50)
+  const closed = (): number => strangers.filter((socket) => socket.closed).length
+  await expect.poll(closed, { timeout: 5_000 }).toBeGreaterThan(50)
 })
 
 async function startedLink(): Promise<Link> {
