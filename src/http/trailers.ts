@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import { endToEndHeaders } from './hop-by-hop.ts'
 import { headerPairs, rawHeaderValues } from './raw-headers.ts'
 
@@ -23,6 +24,15 @@ export function announcedTrailers(rawHeaders: readonly string[]): string[] {
   const isFit = (name: string): boolean =>
     /^[\w-]+$/.test(name) && !decisive.test(name) && endToEndHeaders([name, '']).length > 0
   return [...new Set(names.filter(isFit))]
+}
+
+/** Whether the answer to a request has a place for trailers: a body, in chunks. */
+export function mayHaveTrailers(
+  { method, httpVersion }: Pick<IncomingMessage, 'method' | 'httpVersion'>,
+  answer: { readonly status: number; readonly isChunked: boolean },
+): boolean {
+  const hasBody = method !== 'HEAD' && answer.status !== 204 && answer.status !== 304
+  return hasBody && answer.isChunked && httpVersion !== '1.0'
 }
 
 /** Of the trailers that came, those that were announced, by their names as they were. */

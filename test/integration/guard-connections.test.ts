@@ -212,6 +212,24 @@ describe('answers', () => {
     },
   )
 
+  test.each([204, 304])(
+    'of %i have no trailers, whatever they announce [ADDON-X5]',
+    async (code) => {
+      const lab = await start()
+      lab.addon.onRequest = ({ socket }) =>
+        void socket.write(
+          `HTTP/1.1 ${code} X\r\nTrailer: Digest\r\nTransfer-Encoding: chunked\r\n\r\n`,
+        )
+      for (const lines of [[], ['Content-Length: 0']]) {
+        const { status, text } = await sendRaw(
+          lab.port,
+          head('GET / HTTP/1.1', auth(lab), ...lines),
+        )
+        expect([status, text.includes('Digest')]).toEqual([code, false])
+      }
+    },
+  )
+
   test('keep the last letter of a header in UTF-8', async () => {
     const lab = await start()
     lab.addon.onRequest = (request) =>

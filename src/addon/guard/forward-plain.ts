@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { announcedTrailers, keptTrailers } from '../../http/index.ts'
+import { announcedTrailers, keptTrailers, mayHaveTrailers } from '../../http/index.ts'
 import { answerHeaders } from './answer-headers.ts'
 import { outgoing } from './outgoing.ts'
 import type { GuardedRequest } from './read-request.ts'
@@ -73,7 +73,14 @@ class PlainForward implements AnswerListener {
   }
 
   settle(): void {
-    if (!this.#isSent && this.#head) this.#send(this.#head)
+    if (this.#isSent || !this.#head) return
+    try {
+      this.#send(this.#head)
+    } catch (error) {
+      // Nobody above would catch it, and what an add-on answers must not end the guard.
+      this.#exchange?.cancel()
+      this.#promise.reject(unanswered(error))
+    }
   }
 
   failed(error: Error, isStale: boolean): void {
@@ -110,10 +117,9 @@ class PlainForward implements AnswerListener {
     return headers
   }
 
-  #announcedBy({ hasTrailers, isChunked, rawHeaders }: ResponseHead): readonly string[] {
-    const { method, httpVersion } = this.#forwarding.request
-    const mayHave = hasTrailers && isChunked && method !== 'HEAD' && httpVersion === '1.1'
-    return mayHave ? announcedTrailers(rawHeaders) : []
+  #announcedBy(head: ResponseHead): readonly string[] {
+    const mayHave = head.hasTrailers && mayHaveTrailers(this.#forwarding.request, head)
+    return mayHave ? announcedTrailers(head.rawHeaders) : []
   }
 
   #finish(body?: Buffer): void {

@@ -1,5 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { announcedTrailers, discardUnreadBody, headOf, keptTrailers } from '../../http/index.ts'
+import {
+  announcedTrailers,
+  discardUnreadBody,
+  headOf,
+  keptTrailers,
+  mayHaveTrailers,
+} from '../../http/index.ts'
 import { answerHeaders } from './answer-headers.ts'
 import { type Forwarding, forwardPlain } from './forward-plain.ts'
 import { outgoing } from './outgoing.ts'
@@ -47,13 +53,13 @@ async function forwardWithBody({
 
 function sendAnswer(
   answer: IncomingMessage,
-  { method, httpVersion }: IncomingMessage,
+  request: IncomingMessage,
   response: ServerResponse,
 ): void {
   const { statusCode = 502, statusMessage, rawHeaders, headers } = answer
   const isChunked = headers['transfer-encoding'] !== undefined
-  const mayHaveTrailers = isChunked && method !== 'HEAD' && httpVersion === '1.1'
-  const trailers = mayHaveTrailers ? announcedTrailers(rawHeaders) : []
+  const mayHave = mayHaveTrailers(request, { status: statusCode, isChunked })
+  const trailers = mayHave ? announcedTrailers(rawHeaders) : []
   const kept = answerHeaders(rawHeaders)
   if (trailers.length > 0) kept.push('Trailer', trailers.join(', '))
   response.writeHead(statusCode, statusMessage, kept)

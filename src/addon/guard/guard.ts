@@ -98,16 +98,16 @@ export class Guard implements Component {
 
   async start(): Promise<void> {
     const { addresses, ports, health } = this.#options
-    const hosts = addresses.map((host) => ({ host }))
+    const at = (option: string) => addresses.map((host) => ({ host, option }))
     for (const { listenPort, forward } of ports) {
       const upstream = new Upstream(forward, this.#options.clock)
       this.#upstreams.push(upstream)
       const create = () => this.#createServer(upstream, listenPort)
-      this.#servers.push(...(await listenOnAll(create, hosts, listenPort)))
+      this.#servers.push(...(await listenOnAll(create, at('--listen-port or --forward'), listenPort)))
     }
     if (health) {
       const create = () => this.#createHealthServer(health.probePath)
-      this.#servers.push(...(await listenOnAll(create, hosts, health.port)))
+      this.#servers.push(...(await listenOnAll(create, at('--health-port'), health.port)))
     }
   }
 

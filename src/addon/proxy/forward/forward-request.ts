@@ -6,7 +6,7 @@ import {
 } from 'node:http'
 import { pipeline, type Readable, type Transform } from 'node:stream'
 import { systemErrorCode } from '../../../core/index.ts'
-import { announcedTrailers, headOf, keptTrailers } from '../../../http/index.ts'
+import { announcedTrailers, headOf, keptTrailers, mayHaveTrailers } from '../../../http/index.ts'
 import { htmlStreams, isReadableCoding, rewriteUrl } from '../rewrite/index.ts'
 import { clientHeaders } from './answer-headers.ts'
 import { type Forwarding, unreachable } from './exchange.ts'
@@ -117,10 +117,10 @@ function writeHead(
 }
 
 /** The trailers that an answer will have, where there is a body and a protocol that can have them. */
-function trailersOf(answer: IncomingMessage, { method, httpVersion }: IncomingMessage): string[] {
-  const hasPlace = httpVersion !== '1.0' && method !== 'HEAD' && !hasNoBody(answer)
-  const isChunked = answer.headers['transfer-encoding'] !== undefined
-  return hasPlace && isChunked ? announcedTrailers(answer.rawHeaders) : []
+function trailersOf(answer: IncomingMessage, request: IncomingMessage): string[] {
+  const { statusCode: status = 502, headers, rawHeaders } = answer
+  const isChunked = headers['transfer-encoding'] !== undefined
+  return mayHaveTrailers(request, { status, isChunked }) ? announcedTrailers(rawHeaders) : []
 }
 
 const hasNoBody = ({ statusCode }: IncomingMessage): boolean =>
