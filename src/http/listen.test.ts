@@ -34,6 +34,15 @@ test.each([
   })
 })
 
+test('a port in use is said with the option that changes it', async () => {
+  const address = { host: '::1', option: '--secure-port' }
+  await expect(
+    listenOnAll(() => new FailingServer('EADDRINUSE'), [address], 443),
+  ).rejects.toMatchObject({
+    hint: expect.stringMatching(/another port by --secure-port$/) as string,
+  })
+})
+
 test('a machine without any of the addresses is an error, even if all are optional', async () => {
   const addresses = [{ host: '::1', optional: true }]
   await expect(

@@ -7,6 +7,8 @@ export interface ListenAddress {
   readonly host: string
   /** Left out without an error on a machine that has no such address, as `::1` where IPv6 is off. */
   readonly optional?: boolean
+  /** By which its port is chosen, for people who have to choose another one. */
+  readonly option?: string
 }
 
 const absentAddress = new Set(['EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EINVAL'])
@@ -76,7 +78,7 @@ async function listen(
     return true
   } catch (error) {
     if (address.optional && absentAddress.has(systemErrorCode(error) ?? '')) return false
-    throw explain(error, host, port)
+    throw explain(error, address, port)
   }
 }
 
@@ -89,13 +91,13 @@ export function portOf(server: Server): number {
 const isPortInUse = (error: unknown): boolean =>
   error instanceof CommandFailed && error.code === 'PORT_IN_USE'
 
-function explain(cause: unknown, host: string, port: number): CommandFailed {
+function explain(cause: unknown, { host, option }: ListenAddress, port: number): CommandFailed {
   const where = isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`
   const code = systemErrorCode(cause) ?? 'unknown error'
   switch (code) {
     case 'EADDRINUSE':
       return new CommandFailed('PORT_IN_USE', `cannot listen on ${where}: the port is in use`, {
-        hint: 'stop the program that uses it, or choose another port',
+        hint: `stop the program that uses it, or choose another port${option ? ` by ${option}` : ''}`,
         cause,
       })
     case 'EACCES':

@@ -91,7 +91,12 @@ export class LocalProxy implements Component {
   async start(): Promise<void> {
     const { listen } = this.#options
     if ('unixSocket' in listen) await listenOnUnixSocket(this.#server, listen.unixSocket)
-    else await listenOnAll(() => this.#server, [{ host: listen.address }], listen.port)
+    else
+      await listenOnAll(
+        () => this.#server,
+        [{ host: listen.address, option: '--port' }],
+        listen.port,
+      )
   }
 
   async stop(deadline: AbortSignal): Promise<void> {

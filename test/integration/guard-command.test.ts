@@ -282,6 +282,13 @@ describe('sallyport guard', () => {
     expect([code, stderr]).toEqual([2, expect.stringContaining(message)])
   })
 
+  test('names the option of a port that is in use', async () => {
+    const ca = ['--ca-file', join(directory, 'ca.crt'), '--audience', 'a/b']
+    const place = ['--listen-address', '127.0.0.1', '--health-port', String(forwardPort)]
+    const { code, stderr } = await runInProcess([...base, ...place, ...ca])
+    expect([code, stderr]).toEqual([1, expect.stringContaining('another port by --health-port')])
+  })
+
   test('says what is missing outside of a cluster', async () => {
     const ca = ['--ca-file', join(directory, 'ca.crt')]
     const { code, stderr } = await runInProcess(['guard', '--listen-address', '127.0.0.1', ...ca])

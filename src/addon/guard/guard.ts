@@ -103,7 +103,9 @@ export class Guard implements Component {
       const upstream = new Upstream(forward, this.#options.clock)
       this.#upstreams.push(upstream)
       const create = () => this.#createServer(upstream, listenPort)
-      this.#servers.push(...(await listenOnAll(create, at('--listen-port or --forward'), listenPort)))
+      this.#servers.push(
+        ...(await listenOnAll(create, at('--listen-port or --forward'), listenPort)),
+      )
     }
     if (health) {
       const create = () => this.#createHealthServer(health.probePath)

@@ -202,7 +202,12 @@ export async function openGate(parts: GateParts, closers: Closers): Promise<Gate
   addServerMetrics(registry, { fairness, pipeline, audit, auditSink, connections })
   closers.add('event loop metrics', addEventLoopMetrics(registry))
   const server = tlsServer(parts, pipeline, connections)
-  const addresses = options.bindAddress.map((host) => ({ host, optional: host.includes(':') }))
+  const option = '--secure-port'
+  const addresses = options.bindAddress.map((host) => ({
+    host,
+    optional: host.includes(':'),
+    option,
+  }))
   port = await server.listen(addresses, options.securePort)
   closers.add('port', async (deadline) => {
     draining.abort()
