@@ -6,7 +6,7 @@ import type { Figure } from '../credentials/figures.ts'
 import { type Order, readOrder, report } from '../credentials/report.ts'
 import { startSallyport } from '../sallyport.ts'
 import { outwardAddress, type sizes, startHttpBackend } from './backend.ts'
-import { type Asked, measureLoad, withIdentity } from './measure-load.ts'
+import { type Asked, measureLoad, warmUp, withIdentity } from './measure-load.ts'
 import { type MemoryOrder, measureGuardMemory, measureProxyMemory } from './measure-memory.ts'
 import { proxyPath, publish } from './publish.ts'
 import { ours, startOurs, startTheirs, theirs } from './servers.ts'
@@ -55,8 +55,7 @@ async function measureProxying({ rounds, seconds, nodeFlags }: Order): Promise<F
     }
     const figures: Figure[] = []
     for (const size of ['small', 'large'] as const) {
-      // Code that has run often is fast code, in Node more than elsewhere.
-      if (!isShort) await measureLoad(askFor(size), size, 16, { rounds: 1, seconds })
+      if (!isShort) await warmUp(askFor(size), size)
       for (const connections of [1, 64])
         figures.push(...(await measureLoad(askFor(size), size, connections, { rounds, seconds })))
     }

@@ -74,6 +74,15 @@ async function loadOn(asked: Asked, flags: readonly string[]): Promise<Result> {
   return { ...result, cpuMicroseconds, storeMicroseconds }
 }
 
+/** By count and not by time: on a busy machine a second is no promise that code has run often enough to be fast. */
+const warmUpRequests = { small: 3_000, large: 300 } as const
+
+/** Lets all of them answer often before anything is measured. */
+export async function warmUp(all: readonly Asked[], size: keyof typeof sizes): Promise<void> {
+  for (const asked of all)
+    await loadOn(asked, ['--connections', '16', '--count', `${warmUpRequests[size]}`])
+}
+
 /** Asks all of them for answers of one size, in turn, by so many connections. */
 export async function measureLoad(
   all: readonly Asked[],
