@@ -21,7 +21,10 @@ export function headOf(outgoing: ClientRequest, signal?: AbortSignal): Promise<A
       hints += 1
       if (hints > maxHints) outgoing.destroy(new Error('it gives hints and no answer'))
     })
-    outgoing.once('response', (answer) => resolve({ answer }))
+    outgoing.once('response', (answer) => {
+      if ((answer.statusCode ?? 0) >= 200) resolve({ answer })
+      else outgoing.destroy(noStatus())
+    })
     outgoing.once('upgrade', (answer, socket: Duplex, head) =>
       resolve({ answer, switched: { socket, head } }),
     )
@@ -39,3 +42,7 @@ export function headOf(outgoing: ClientRequest, signal?: AbortSignal): Promise<A
     })
   })
 }
+
+/** Node's parser takes any three digits; the code is of its kind. */
+const noStatus = (): Error =>
+  Object.assign(new Error('the status of the answer is none'), { code: 'HPE_INVALID_STATUS' })

@@ -230,6 +230,20 @@ describe('answers', () => {
     },
   )
 
+  test('with a status that is none are a 502, to an upgrade too [ADDON-X3]', async () => {
+    const lab = await start()
+    const bytes = 'HTTP/1.1 099 X\r\nContent-Length: 0\r\n\r\n'
+    lab.addon.onRequest = ({ socket }) => void socket.end(bytes)
+    lab.addon.onUpgrade = (_request, socket) => void socket.end(bytes)
+    for (const lines of [[], ['Content-Length: 0'], websocket]) {
+      const { body } = await sendRaw(lab.port, head('GET / HTTP/1.1', auth(lab), ...lines))
+      expect(JSON.parse(body)).toMatchObject({
+        code: 502,
+        reason: expect.stringMatching(/^addon-/),
+      })
+    }
+  })
+
   test('keep the last letter of a header in UTF-8', async () => {
     const lab = await start()
     lab.addon.onRequest = (request) =>
