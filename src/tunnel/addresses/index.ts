@@ -1,3 +1,3 @@
 export { checkHostPort, type HostPort, parseHostPort, showHostPort } from './host-port.ts'
 export { networkOf, parseIp, parseIpRange } from './ip-range.ts'
-export { sourceOf } from './source.ts'
+export { plainAddress, sourceOf } from './source.ts'

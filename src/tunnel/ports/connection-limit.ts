@@ -14,11 +14,14 @@ export interface ConnectionLimitEvents {
 export class ConnectionLimit {
   readonly #places: FairLimit
   readonly #events: ConnectionLimitEvents
+  readonly #holderOf: (address: string) => string
   readonly #leaveOf = new Map<string, () => void>()
 
-  constructor(limit: number, events: ConnectionLimitEvents = {}) {
+  /** `holderOf` tells who has an address: by default whoever has its IPv6 network. */
+  constructor(limit: number, events: ConnectionLimitEvents = {}, holderOf = sourceOf) {
     this.#places = new FairLimit(limit)
     this.#events = events
+    this.#holderOf = holderOf
   }
 
   /** Connections that count. */
@@ -40,8 +43,8 @@ export class ConnectionLimit {
       socket.destroy()
       this.#events.dropped?.()
     }
-    const leave = name === undefined ? undefined : this.#places.enter(name.source, drop)
-    if (name === undefined || leave === undefined) {
+    const leave = name && this.#places.enter(this.#holderOf(name.address), drop)
+    if (!name || !leave) {
       drop()
       return false
     }
@@ -68,6 +71,5 @@ export class ConnectionLimit {
 /** TLS makes another socket of a connection, but its address and port are those of one connection only. */
 function nameOf({ remoteAddress, remotePort }: Socket) {
   if (remoteAddress === undefined) return undefined
-  const peer = `${remoteAddress} ${remotePort}`
-  return { address: remoteAddress, source: sourceOf(remoteAddress), peer }
+  return { address: remoteAddress, peer: `${remoteAddress} ${remotePort}` }
 }

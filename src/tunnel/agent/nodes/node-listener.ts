@@ -45,10 +45,11 @@ export class NodeListener {
     this.#parts = parts
     this.#log = parts.log.child({ target: target.address })
     this.#sparseLog = new SparseLog(this.#log, parts.clock)
-    const fields = { port: target.localPort }
-    this.#limit = new ConnectionLimit(parts.maxConnections ?? defaultMaxConnections, {
-      dropped: () => this.#sparseLog.warn('crowd', fields, 'too many local connections'),
-    })
+    const dropped = (): void =>
+      this.#sparseLog.warn('crowd', { port: target.localPort }, 'too many local connections')
+    const { maxConnections = defaultMaxConnections } = parts
+    // The Pods of a node have one IPv6 network, but an address each.
+    this.#limit = new ConnectionLimit(maxConnections, { dropped }, (address) => address)
   }
 
   /** Why nobody can connect yet, or nothing. */

@@ -6,7 +6,7 @@ import {
   type TlsOptions,
 } from 'node:tls'
 import type { Clock, Logger } from '../../../core/index.ts'
-import { parseHostPort, showHostPort } from '../../addresses/index.ts'
+import { parseHostPort, plainAddress, showHostPort } from '../../addresses/index.ts'
 import { ClientDistrusted } from '../errors.ts'
 import type { ServerMetrics } from '../server-metrics.ts'
 import type { TunnelHub } from '../tunnel-hub.ts'
@@ -114,7 +114,8 @@ export class ConnectFrontEnd {
       return undefined
     } catch (error) {
       if (!(error instanceof ClientDistrusted)) throw error
-      log.warn({ from: socket.remoteAddress, why: error.message }, 'client refused')
+      const from = plainAddress(socket.remoteAddress)
+      log.warn({ from, why: error.message }, 'client refused')
       return 'the client could not be authenticated'
     }
   }

@@ -1,5 +1,5 @@
 import type { Server } from 'node:net'
-import { sourceOf } from '../../addresses/index.ts'
+import { plainAddress, sourceOf } from '../../addresses/index.ts'
 import { createGrpcService, type GrpcService, type LinkRequest } from '../../grpc/index.ts'
 import { allCapabilities, type PacketTally } from '../../link/index.ts'
 import {
@@ -108,7 +108,7 @@ export class AgentPort {
       return { metadata: { serverid: serverId, servercount: String(serverCount) } }
     } catch (error) {
       if (!(error instanceof AgentRefused || error instanceof AgentMetadataInvalid)) throw error
-      const from = request.socket.remoteAddress ?? ''
+      const from = plainAddress(request.socket.remoteAddress)
       const why = error.detail ?? error.message
       this.#sparseLog.warn(sourceOf(from), { from, why }, 'agent refused')
       return { grpcStatus: 2, message: error.message }

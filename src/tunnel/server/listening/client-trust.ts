@@ -8,6 +8,7 @@ import {
   peerCertificates,
   verifyClientCertificate,
 } from '../../../pki/index.ts'
+import { plainAddress } from '../../addresses/index.ts'
 import { ClientDistrusted } from '../errors.ts'
 import type { TlsFiles } from './tls-files.ts'
 
@@ -130,7 +131,10 @@ export class ClientTrust {
 
   #cut(socket: Socket, error: ClientDistrusted): void {
     const { log } = this.#parts
-    log.warn({ from: socket.remoteAddress, why: error.message }, 'a connection is cut')
+    log.warn(
+      { from: plainAddress(socket.remoteAddress), why: error.message },
+      'a connection is cut',
+    )
     socket.destroy(error)
   }
 }

@@ -1,6 +1,7 @@
 import type { Server, Socket } from 'node:net'
 import type { TlsOptions } from 'node:tls'
 import type { Clock, Logger } from '../../../core/index.ts'
+import { plainAddress } from '../../addresses/index.ts'
 import { createGrpcService } from '../../grpc/index.ts'
 import {
   type ConnectionLimit,
@@ -134,7 +135,8 @@ function grpcProtocol(parts: FrontEndPortParts, admit: Admit): Protocol {
         return { metadata: {} }
       } catch (error) {
         if (!(error instanceof ClientDistrusted)) throw error
-        log.warn({ from: socket.remoteAddress, why: error.message }, 'client refused')
+        const from = plainAddress(socket.remoteAddress)
+        log.warn({ from, why: error.message }, 'client refused')
         return { grpcStatus: 2, message: 'the client could not be authenticated' }
       }
     },

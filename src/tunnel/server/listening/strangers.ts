@@ -1,4 +1,4 @@
-import { sourceOf } from '../../addresses/index.ts'
+import { plainAddress, sourceOf } from '../../addresses/index.ts'
 import { ConnectionLimit, type SparseLog } from '../../ports/index.ts'
 
 const mostStrangers = 1_000
@@ -10,6 +10,7 @@ export const strangersAt = (whom: 'agent' | 'client', log: SparseLog): Connectio
     dropped: () => log.warn('crowd', { limit: mostStrangers }, 'too many unknown connections'),
     left: ({ bytesRead }, from) => {
       // Load balancers knock without a word.
-      if (bytesRead > 0) log.warn(sourceOf(from), { from, why }, `${whom} refused`)
+      if (bytesRead > 0)
+        log.warn(sourceOf(from), { from: plainAddress(from), why }, `${whom} refused`)
     },
   })
