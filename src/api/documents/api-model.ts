@@ -1,6 +1,7 @@
 import type { Kind } from '../../core/index.ts'
 import type { KindDefinition } from '../kinds/kind-definition.ts'
 import type { GroupVersionKind } from '../schema/index.ts'
+import type { Schema } from './openapi-types.ts'
 
 /** A part of a resource with a URL of its own. */
 export interface ApiSubresource {
@@ -22,6 +23,8 @@ export interface ApiResource {
   readonly isStored: boolean
   /** A deletion is answered with the object instead of a Status. */
   readonly returnsDeleted: boolean
+  /** The fields of a kind that is not in the tables. */
+  readonly schema?: Schema
   readonly subresources: readonly ApiSubresource[]
 }
 
@@ -50,6 +53,8 @@ export interface ExtraResource extends Kind {
   readonly singular: string
   readonly shortNames?: readonly string[]
   readonly verbs: readonly string[]
+  /** Its own fields beside `apiVersion`, `kind` and `metadata`. */
+  readonly schema?: Schema
 }
 
 /** Everything that the documents describe. */
@@ -148,6 +153,7 @@ const liveResource = (live: ExtraResource): ApiResource => ({
   categories: [],
   isStored: false,
   returnsDeleted: false,
+  ...(live.schema && { schema: live.schema }),
   subresources: [],
 })
 

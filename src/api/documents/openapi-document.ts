@@ -2,6 +2,7 @@ import { type GroupVersionKind, schemaOf } from '../schema/index.ts'
 import { structByName, structOf } from '../schema/schema-of.ts'
 import type { ApiGroupVersion } from './api-model.ts'
 import type { OperationSchemas } from './openapi-operations.ts'
+import { ownKindSchemas } from './openapi-own-kind.ts'
 import { openapiPaths } from './openapi-paths.ts'
 import { SchemaCollection } from './openapi-schemas.ts'
 import type { OpenapiDocument } from './openapi-types.ts'
@@ -41,14 +42,29 @@ export function openapiDocument(
   const returned = new Set(
     groupVersion.resources.filter((one) => one.returnsDeleted).map((one) => one.kind.kind),
   )
-  const schemasOf = (kind: GroupVersionKind): OperationSchemas => ({
-    object: () => schemas.struct(structOf(kind)),
-    deleted: returned.has(kind.kind) ? () => schemas.struct(structOf(kind)) : shared('Status'),
-    list: () => schemas.struct(structOf({ ...kind, kind: `${kind.kind}List` })),
-    status: shared('Status'),
-    deleteOptions: shared('DeleteOptions'),
-    patch: () => schemas.special('io.k8s.apimachinery.pkg.apis.meta.v1.Patch'),
-  })
+  const bodiesOf = (
+    kind: GroupVersionKind,
+  ): Pick<OperationSchemas, 'object' | 'list'> | undefined => {
+    const own = groupVersion.resources.find((one) => one.schema && one.kind.kind === kind.kind)
+    if (own) return ownKindSchemas(own, schemas)
+    if (schemaOf(kind) === undefined) return undefined
+    return {
+      object: () => schemas.struct(structOf(kind)),
+      list: () => schemas.struct(structOf({ ...kind, kind: `${kind.kind}List` })),
+    }
+  }
+  const schemasOf = (kind: GroupVersionKind): OperationSchemas | undefined => {
+    const bodies = bodiesOf(kind)
+    return (
+      bodies && {
+        ...bodies,
+        deleted: returned.has(kind.kind) ? bodies.object : shared('Status'),
+        status: shared('Status'),
+        deleteOptions: shared('DeleteOptions'),
+        patch: () => schemas.special('io.k8s.apimachinery.pkg.apis.meta.v1.Patch'),
+      }
+    )
+  }
   const paths = openapiPaths(groupVersion, schemasOf)
   if (groupVersion.resources.some(({ verbs }) => verbs.includes('watch'))) shared('WatchEvent')()
   return {

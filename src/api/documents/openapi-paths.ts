@@ -1,4 +1,4 @@
-import { type GroupVersionKind, schemaOf } from '../schema/index.ts'
+import type { GroupVersionKind } from '../schema/index.ts'
 import type { ApiGroupVersion, ApiResource } from './api-model.ts'
 import {
   type OperationSchemas,
@@ -12,8 +12,8 @@ import type { PathItem } from './openapi-types.ts'
 export const rootPathOf = ({ group, version }: { group: string; version: string }): string =>
   group === '' ? `/api/${version}` : `/apis/${group}/${version}`
 
-/** Finds the schemas of the bodies of a kind. */
-export type SchemasOf = (kind: GroupVersionKind) => OperationSchemas
+/** Finds the schemas of the bodies of a kind, if they are known. */
+export type SchemasOf = (kind: GroupVersionKind) => OperationSchemas | undefined
 
 interface PathPlan {
   readonly path: string
@@ -81,9 +81,10 @@ export function openapiPaths(
   const plans = groupVersion.resources.flatMap((resource) => plansOf(groupVersion, resource))
   for (const { path, verbs, kind, suffix } of plans) {
     // What has no field table, such as the options of a proxy, is not described.
-    if (schemaOf(kind) === undefined) continue
+    const schemas = schemasOf(kind)
+    if (schemas === undefined) continue
     for (const verb of verbs) {
-      const built = operation(verb, kind, { tag, suffix }, schemasOf(kind))
+      const built = operation(verb, kind, { tag, suffix }, schemas)
       if (built === undefined) continue
       const item = paths[path] ?? { parameters: pathParameters(path) }
       paths[path] = { ...item, [built.method]: built.definition }

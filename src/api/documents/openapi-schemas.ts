@@ -37,6 +37,11 @@ export class SchemaCollection {
     return refTo(name)
   }
 
+  /** Adds a schema that somebody else has made. */
+  own(name: string, schema: Schema): void {
+    this.#schemas.set(name, schema)
+  }
+
   /** Adds one of the types that are no structs; returns a reference to it. */
   special(name: string): Schema {
     const schema = specialSchemas[name]

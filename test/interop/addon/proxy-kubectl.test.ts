@@ -151,6 +151,9 @@ describe.skipIf(!isHere)('behind stock kubectl proxy', () => {
         async () => (await shown('socket').textContent()) === 'ann',
       )
       const kubectl = await kubectlOf('bob')
+      expect(await kubectl('explain sessions.addon.sallyport.dev.spec')).toContain(
+        'Who is behind it.',
+      )
       const table = await kubectl('get sessions.addon.sallyport.dev')
       expect(table).toMatch(/^NAME\s+USER\s+TARGET\s+TYPE\s+SENT\s+RECEIVED\s+AGE\n/)
       const row = table.split('\n').find((line) => /\sann\s+services\/naive\s+Tunnel\s/.test(line))

@@ -10,12 +10,14 @@ import {
 import type { KubeObject } from '../../../core/index.ts'
 import type { SessionBook } from './session-book.ts'
 import { sessionKind } from './session-kind.ts'
+import { sessionSchema } from './session-schema.ts'
 
 /** How API discovery shows sessions. */
 export const sessionEntry: ExtraResource = {
   ...sessionKind,
   singular: 'session',
   verbs: ['delete', 'get', 'list', 'watch'],
+  schema: sessionSchema,
 }
 
 const at = (object: KubeObject, part: 'spec' | 'status', field: string): string | number => {
