@@ -7,7 +7,8 @@ const why = 'it did not prove who it is: no TLS, or a certificate that is not tr
 /** The connections of a port that have not proven yet who they are; those that end like that are told as refused. */
 export const strangersAt = (whom: 'agent' | 'client', log: SparseLog): ConnectionLimit =>
   new ConnectionLimit(mostStrangers, {
-    dropped: () => log.warn('crowd', { limit: mostStrangers }, 'too many unknown connections'),
+    dropped: () =>
+      log.warn('crowd', { limit: mostStrangers }, `too many wait to be known as ${whom}s`),
     left: ({ bytesRead }, from) => {
       // Load balancers knock without a word.
       if (bytesRead > 0)
