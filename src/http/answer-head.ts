@@ -17,16 +17,21 @@ const maxHints = 100
 export function headOf(outgoing: ClientRequest, signal?: AbortSignal): Promise<AnswerHead> {
   return new Promise((resolve, reject) => {
     let hints = 0
+    let isAnswered = false
+    const answered = (head: AnswerHead): void => {
+      isAnswered = true
+      resolve(head)
+    }
     outgoing.on('information', () => {
       hints += 1
       if (hints > maxHints) outgoing.destroy(new Error('it gives hints and no answer'))
     })
     outgoing.once('response', (answer) => {
-      if ((answer.statusCode ?? 0) >= 200) resolve({ answer })
+      if ((answer.statusCode ?? 0) >= 200) answered({ answer })
       else outgoing.destroy(noStatus())
     })
     outgoing.once('upgrade', (answer, socket: Duplex, head) =>
-      resolve({ answer, switched: { socket, head } }),
+      answered({ answer, switched: { socket, head } }),
     )
     outgoing.on('error', reject) // stays: a cut after the answer's head is reported here as well
     // Not by Node's option: its requests do not notice an abort before they have a connection.
@@ -38,7 +43,8 @@ export function headOf(outgoing: ClientRequest, signal?: AbortSignal): Promise<A
     if (signal?.aborted) abort()
     outgoing.once('close', () => {
       signal?.removeEventListener('abort', abort)
-      reject(new Error('it closed the connection'))
+      // An error is dear to make, and this comes after every answer too.
+      if (!isAnswered) reject(new Error('it closed the connection'))
     })
   })
 }

@@ -15,8 +15,21 @@ special[6].addSubnet('64:ff9b::', 96, 'ipv6')
 special[6].addSubnet('64:ff9b:1::', 48, 'ipv6')
 special[6].addSubnet('2002::', 16, 'ipv6')
 
+/** Verdicts on the addresses asked for last; a check makes objects, and every request asks. */
+const verdicts = new Map<string, boolean>()
+const maxVerdicts = 1_000
+
 /** Whether an address may be that of a Pod or a node: an IP that is not loopback, link-local, multicast or unspecified. */
 export function isDialable(address: string): boolean {
+  const known = verdicts.get(address)
+  if (known !== undefined) return known
+  if (verdicts.size >= maxVerdicts) verdicts.clear()
+  const verdict = check(address)
+  verdicts.set(address, verdict)
+  return verdict
+}
+
+function check(address: string): boolean {
   const family = isIP(address)
   if (family !== 4 && family !== 6) return false
   return !special[family].check(address, `ipv${family}`)
