@@ -1,14 +1,7 @@
 import { Transform } from 'node:stream'
-import {
-  constants,
-  createBrotliCompress,
-  createBrotliDecompress,
-  createDeflate,
-  createGunzip,
-  createGzip,
-} from 'node:zlib'
+import { constants, createBrotliCompress, createDeflate, createGunzip, createGzip } from 'node:zlib'
 import { HtmlRewriter } from './html-rewriter.ts'
-import { InflateAny } from './inflate-any.ts'
+import { brotliOf, inflateOf, Unpacking } from './unpacking.ts'
 
 type Coder = () => Transform
 
@@ -24,8 +17,8 @@ const brotli = {
 const coders: ReadonlyMap<string, readonly [decode: Coder, encode: Coder]> = new Map([
   ['gzip', [createGunzip, () => createGzip({ flush: Z_SYNC_FLUSH })]],
   ['x-gzip', [createGunzip, () => createGzip({ flush: Z_SYNC_FLUSH })]],
-  ['deflate', [() => new InflateAny(), () => createDeflate({ flush: Z_SYNC_FLUSH })]],
-  ['br', [createBrotliDecompress, () => createBrotliCompress(brotli)]],
+  ['deflate', [() => new Unpacking(inflateOf), () => createDeflate({ flush: Z_SYNC_FLUSH })]],
+  ['br', [() => new Unpacking(brotliOf), () => createBrotliCompress(brotli)]],
 ])
 
 /** Whether a body in this coding can be read. */

@@ -1,8 +1,11 @@
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import {
   brotliCompressSync,
   brotliDecompressSync,
+  constants,
   deflateRawSync,
   deflateSync,
   gunzipSync,
@@ -134,6 +137,44 @@ describe('a page', () => {
     for (const char of page) out += rewriter.push(char)
     out += rewriter.end()
     expect(out.length).toBeGreaterThanOrEqual(page.length)
+  })
+
+  test.each([
+    ['gzip', gzipSync],
+    ['deflate', deflateSync],
+    ['deflate', deflateRawSync],
+    ['br', brotliCompressSync],
+  ])('under %s is unpacked no faster than it is read [ADDON-X16]', async (coding, encode) => {
+    const [first] = htmlStreams(coding, (url) => url)
+    const bomb = encode(Buffer.alloc(32 * 2 ** 20, 32))
+    first.write(bomb)
+    await once(first, 'readable')
+    let read = 0
+    for (let turn = 0; turn < 20; turn++) {
+      read += (first.read(1) as Buffer | null)?.length ?? 0
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    expect(read).toBe(20)
+    expect(first.readableLength).toBeLessThan(2 ** 20)
+    first.destroy()
+  })
+
+  test('under br may not ask for more memory than pages need [ADDON-X16]', async () => {
+    const { BROTLI_PARAM_LGWIN, BROTLI_PARAM_QUALITY } = constants
+    const packed = (bits: number): Buffer =>
+      brotliCompressSync(randomBytes(2 ** 16), {
+        params: { [BROTLI_PARAM_LGWIN]: bits, [BROTLI_PARAM_QUALITY]: 1 },
+      })
+    for (const bits of [10, 15, 16, 17, 18, 20, 22]) {
+      const [first] = htmlStreams('br', (url) => url)
+      first.end(packed(bits))
+      expect((await buffer(first)).length).toBe(2 ** 16)
+    }
+    for (const bits of [23, 24]) {
+      const [first] = htmlStreams('br', (url) => url)
+      first.end(packed(bits))
+      await expect(buffer(first)).rejects.toThrow('too large a window')
+    }
   })
 
   const same = (bytes: Buffer): Buffer => bytes
