@@ -164,6 +164,12 @@ describe('a Service', () => {
     },
   )
 
+  test('cannot ask for a limit that there is not [ADDON-P7]', () => {
+    const misspelt = service({ 'sallyport.dev/proxy-max-request': '1' })
+    const why = 'has a limit that is not known: sallyport.dev/proxy-max-request'
+    expect(() => limitsOfService(misspelt, limits)).toThrow(why)
+  })
+
   test.each([
     ['proxy-request-burst', 'a number of 1 or more'],
     ['proxy-bytes-per-second', 'a size such as 64Ki'],

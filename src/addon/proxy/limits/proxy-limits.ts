@@ -43,6 +43,8 @@ const wholeNumber: Reading = { form: 'a number of 1 or more', read: readNumber }
 const bytes: Reading = { form: 'a size such as 64Ki', read: readBytes }
 const duration: Reading = { form: 'a duration such as 30s', read: readDuration }
 
+const limitName = /^sallyport\.dev\/proxy-/
+
 /** The annotations by which a Service asks for tighter limits, how each is read and what it limits. */
 const limitAnnotations: ReadonlyMap<
   string,
@@ -60,20 +62,24 @@ const limitAnnotations: ReadonlyMap<
 
 /**
  * The limits for one Service: what its annotations ask for within the operator's bounds, or `undefined` when it asks
- * for nothing. One that cannot be read is a 503: whoever wrote it meant a limit.
+ * for nothing. One that is not known or cannot be read is a 503: whoever wrote it meant a limit.
  */
 export function limitsOfService(service: KubeObject, bounds: ProxyLimits): ProxyLimits | undefined {
   let limits: ProxyLimits | undefined
   for (const [name, text] of Object.entries(service.metadata.annotations ?? {})) {
+    if (!limitName.test(name)) continue
     const known = limitAnnotations.get(name)
-    if (!known) continue
-    const value = known.reading.read(text)
-    if (value === undefined)
-      throw new ApiError(
-        'ServiceUnavailable',
-        `service ${goQuote(service.metadata.name)} has a limit that cannot be read: ${name}: ${goQuote(text)} is not ${known.reading.form}`,
-      )
+    const value = known?.reading.read(text)
+    if (!known || value === undefined) throw unreadable(service, name, known?.reading)
     limits = { ...(limits ?? bounds), [known.limit]: Math.min(value, bounds[known.limit]) }
   }
   return limits
+}
+
+function unreadable(service: KubeObject, name: string, reading: Reading | undefined): ApiError {
+  const text = goQuote(service.metadata.annotations?.[name] ?? '')
+  const why = reading
+    ? `has a limit that cannot be read: ${name}: ${text} is not ${reading.form}`
+    : `has a limit that is not known: ${name}`
+  return new ApiError('ServiceUnavailable', `service ${goQuote(service.metadata.name)} ${why}`)
 }
