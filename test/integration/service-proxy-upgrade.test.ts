@@ -238,6 +238,16 @@ describe.skipIf(outwardAddress === undefined)('a connection that leaves HTTP', (
     expect(await text(await shake(`${base}/`))).toMatch(/^HTTP\/1.1 503 /)
   })
 
+  test('may be asked for on a connection that has carried a request', async () => {
+    answer = switching()
+    const socket = await admin.socket()
+    socket.write('GET /version HTTP/1.1\r\nHost: api\r\n\r\n')
+    expect(await until(socket, '}')).toContain('200 OK')
+    socket.write(handshake(`${base}/`, websocket))
+    expect(await until(socket, 'Switching')).toContain('101 Switching')
+    socket.destroy()
+  })
+
   test('behind a request that is not answered yet ends the connection, and nothing else [ADDON-X15]', async () => {
     const stranger = lab.server.as({})
     const pending = 'GET /api/v1/namespaces HTTP/1.1\r\nHost: api\r\n\r\n'
