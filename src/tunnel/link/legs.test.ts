@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import net, { type AddressInfo, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join as joinPath } from 'node:path'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { duplexOf } from './duplex-of.ts'
 import { join } from './join.ts'
 import type { Leg, LegEvents } from './leg.ts'
@@ -176,7 +176,7 @@ describe('a join', () => {
 
   test('stops consuming while the other leg is full, and goes on when it has drained', () => {
     const [a, b] = [new HandLeg(), new HandLeg()]
-    void join(a, b, { highWaterBytes: 10 })
+    void join(a, b, { highWaterBytes: 10, heldUpMs: 60_000, lastBytesMs: 60_000 })
     a.events?.data(Buffer.from('12345678'))
     expect(a.consumedBytes).toBe(8)
     a.events?.data(Buffer.from('12345678'))
@@ -197,6 +197,55 @@ describe('a join', () => {
       expect(await ended).toMatchObject({ endedBy: 'b', ...(error && { error }) })
     },
   )
+
+  describe('a leg that takes nothing', () => {
+    const limits = { highWaterBytes: 10, heldUpMs: 60_000, lastBytesMs: 5_000 }
+    function joined(): [HandLeg, HandLeg] {
+      vi.useFakeTimers()
+      onTestFinished(() => void vi.useRealTimers())
+      const [a, b] = [new HandLeg(), new HandLeg()]
+      void join(a, b, limits)
+      return [a, b]
+    }
+    const full = Buffer.alloc(20)
+
+    test('is closed when it has held the other up for too long [TUN-F20]', () => {
+      const [a, b] = joined()
+      a.events?.data(full)
+      vi.advanceTimersByTime(limits.heldUpMs - 1)
+      expect(b.closedWith).toBeUndefined()
+      vi.advanceTimersByTime(1)
+      expect(b.closedWith?.error?.message).toMatch(/nobody takes/)
+    })
+
+    test('is closed sooner when it was told that no more comes [TUN-F20]', () => {
+      const [a, b] = joined()
+      a.events?.data(full)
+      a.events?.finished()
+      vi.advanceTimersByTime(limits.lastBytesMs)
+      expect(b.closedWith?.error?.message).toMatch(/nobody takes/)
+    })
+
+    test('is left alone while it takes a little each time, or has taken all [TUN-F20]', () => {
+      const [a, b] = joined()
+      a.events?.data(full)
+      a.events?.finished()
+      for (b.backlog = 19; b.backlog >= 0; b.backlog--) vi.advanceTimersByTime(limits.lastBytesMs)
+      expect(b.closedWith).toBeUndefined()
+      expect(vi.getTimerCount()).toBe(0)
+    })
+
+    test('is watched no more when it has drained, or is gone', () => {
+      const [a, b] = joined()
+      a.events?.data(full)
+      b.backlog = 0
+      b.events?.drained()
+      expect(vi.getTimerCount()).toBe(0)
+      a.events?.data(full)
+      b.events?.closed()
+      expect(vi.getTimerCount()).toBe(0)
+    })
+  })
 
   test('holds back no more than its limits when a real reader stops', async () => {
     const [source, left] = await sockets()

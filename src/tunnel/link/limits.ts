@@ -16,6 +16,8 @@ export interface LinkLimits {
   readonly pendingIncomingDials: number
   /** How long a closed channel waits for the other end's word. */
   readonly closeAnswerMs: number
+  /** How long the other end may take nothing of the last bytes of a closed channel. */
+  readonly lastBytesMs: number
   /** How long the other end of a shared link may take nothing of what waits for it; longer ends the link. */
   readonly stalledLinkMs: number
 }
@@ -32,5 +34,6 @@ export const defaultLinkLimits: LinkLimits = {
   controlBytes: 8 * mebibyte,
   pendingIncomingDials: 10_000,
   closeAnswerMs: 10_000,
+  lastBytesMs: 60_000,
   stalledLinkMs: 60_000,
 }

@@ -5,6 +5,7 @@ import { ChannelBroken, wordsForPeer } from './link-errors.ts'
 import type { Outgoing, PayloadSource } from './outbox.ts'
 import { initialWindowBytes, ReceiveWindow, type WindowSurroundings } from './receive-window.ts'
 import { SendQueue } from './send-queue.ts'
+import { Standstill } from './standstill.ts'
 
 /** What a channel needs of its link. */
 export interface ChannelHost {
@@ -15,6 +16,7 @@ export interface ChannelHost {
   /** Unread bytes at which a channel begins to press; it stops at half of that. */
   readonly pressureBytes: number
   readonly closeAnswerMs: number
+  readonly lastBytesMs: number
   send(type: PacketTypeName, bytes: Buffer): void
   enter(source: PayloadSource): void
   leave(source: PayloadSource): void
@@ -48,6 +50,7 @@ export class LinkChannel implements Channel, PayloadSource {
   readonly #host: ChannelHost
   readonly #queue = new SendQueue()
   readonly #window: ReceiveWindow | undefined
+  readonly #standstill: Standstill
   #sendWindow: number
   #events: LegEvents | undefined
   #early: ((events: LegEvents) => void)[] = []
@@ -74,6 +77,10 @@ export class LinkChannel implements Channel, PayloadSource {
     this.address = name.address
     this.isDialledByUs = name.isDialledByUs
     this.#dest = name.dest
+    this.#standstill = new Standstill(
+      () => this.#queue.bytes,
+      () => this.#abort(new ChannelBroken('nobody took the last bytes')),
+    )
     this.#window = host.hasCredit ? new ReceiveWindow(host.window) : undefined
     this.#sendWindow = host.hasCredit ? initialWindowBytes : Number.POSITIVE_INFINITY
   }
@@ -143,6 +150,7 @@ export class LinkChannel implements Channel, PayloadSource {
     }
     if (this.#takesWrites) this.finish()
     this.#closeIsDue = !this.#closeIsSent
+    if (this.#queue.bytes > 0) this.#standstill.watch(this.#host.lastBytesMs)
     this.#host.enter(this)
   }
 
@@ -275,6 +283,7 @@ export class LinkChannel implements Channel, PayloadSource {
     this.#isOver = true
     this.#takesWrites = false
     clearTimeout(this.#answerTimer)
+    this.#standstill.stop()
     this.#dropQueue()
     this.#host.leave(this)
     this.#host.unread(-this.#unread)

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import type { Capability, Channel, Link } from './index.ts'
 import { echo, LegReader } from './leg-reader.suite.ts'
 import { type LinkPair, type LinkPairOptions, linkPair } from './link-pair.suite.ts'
@@ -151,6 +151,21 @@ describe('slow readers', () => {
     expect(stopped.bytes).toBeLessThanOrEqual(4 * quarter)
     expect(stopped.isClosed).toBe(false)
     expect(acceptor.backlog).toBeLessThan(4_000_000)
+  })
+
+  test('a channel that is closed while the other end takes nothing is given up [TUN-F20]', async () => {
+    const { dialer, acceptor } = await started(
+      (channel) => void new LegReader(channel, { isReading: false }),
+      { limits: { lastBytesMs: 50 } },
+    )
+    const channel = await dialer.dial('x:1', dialOptions())
+    const reader = new LegReader(channel)
+    channel.write(Buffer.alloc(20 * quarter))
+    channel.close()
+    await reader.closed()
+    expect(reader.error?.message).toMatch(/nobody took the last bytes/)
+    expect(dialer.channelCount).toBe(0)
+    await vi.waitFor(() => expect(acceptor.channelCount).toBe(0))
   })
 })
 

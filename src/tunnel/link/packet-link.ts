@@ -182,6 +182,7 @@ export class PacketLink implements Link {
       maxUnreadBytes: hasCredit ? Number.POSITIVE_INFINITY : limits.channelUnreadBytes,
       pressureBytes: hasCredit ? Number.POSITIVE_INFINITY : limits.channelPressureBytes,
       closeAnswerMs: limits.closeAnswerMs,
+      lastBytesMs: limits.lastBytesMs,
       window: {
         maxWindowBytes: limits.creditWindowBytes,
         get roundTripMs() {

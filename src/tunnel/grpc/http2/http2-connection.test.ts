@@ -272,6 +272,16 @@ describe('what a connection refuses', () => {
     expect((await closed)?.message).toMatch(/resets too many/)
   })
 
+  test('[TUN-W14] changing settings for ever is answered with GOAWAY', async () => {
+    const { port, closed } = await serve()
+    const socket = await connectRaw(port)
+    socket.resume()
+    socket.write(opening)
+    for (let index = 0; index < 150; index++)
+      socket.write(frame(frameType.SETTINGS, 0, 0, Buffer.alloc(0)))
+    expect((await closed)?.message).toMatch(/settings too often/)
+  })
+
   test('[TUN-W14] pinging for ever with nothing to say is answered with GOAWAY', async () => {
     const { port, closed } = await serve()
     const socket = await connectRaw(port)

@@ -50,6 +50,7 @@ const maxUnreadAnswerBytes = 4 * 1024 * 1024
 /** What costs the sender nothing and us something is allowed this often, and counted over this time. */
 const maxResets = 2_000
 const maxIdlePings = 1_000
+const maxSettings = 100
 const ratePeriodMs = 10_000
 /** How long the last frames may take to leave. */
 const closeGraceMs = 2_000
@@ -71,6 +72,7 @@ export class Http2Connection implements StreamHost {
   #fullWindow = defaultWindowBytes
   #peerStreamWindow = defaultWindowBytes
   readonly #resets: RateLimit
+  readonly #settings: RateLimit
   /** Pings while we have nothing to say; Go pings a lot in answer to data. */
   readonly #idlePings: RateLimit
   #reason: Error | undefined
@@ -87,6 +89,7 @@ export class Http2Connection implements StreamHost {
     this.#options = options
     this.#events = events
     this.#resets = new RateLimit(maxResets, ratePeriodMs, options.clock)
+    this.#settings = new RateLimit(maxSettings, ratePeriodMs, options.clock)
     this.#idlePings = new RateLimit(maxIdlePings, ratePeriodMs, options.clock)
     const isServer = options.side === 'server'
     this.#reader = new FrameReader(
@@ -311,6 +314,8 @@ export class Http2Connection implements StreamHost {
   }
 
   #receivedSettings(payload: Buffer): void {
+    if (!this.#settings.allows())
+      throw new Http2Error('ENHANCE_YOUR_CALM', 'it changes its settings too often')
     if (payload.length % 6 !== 0)
       throw new Http2Error('FRAME_SIZE_ERROR', 'its settings are cut off')
     for (const [id, value] of settingsIn(payload)) {
