@@ -1,4 +1,5 @@
 import type { Logger } from './logger.ts'
+import { withinTime } from './within-time.ts'
 
 /** Something that runs until it is stopped. */
 export interface Component {
@@ -52,12 +53,13 @@ export async function runUntilDrained(
     options.onReady?.()
     await Promise.race([aborted(options.drain), failure])
   } finally {
-    const deadline = AbortSignal.any([AbortSignal.timeout(options.graceMs), options.kill])
-    for (const component of started) {
-      // A failed stop is logged, not thrown: it must not hide why we are stopping.
-      await component.stop(deadline).catch((err: unknown) => {
-        options.log.error({ err, component: component.name }, 'stop failed')
-      })
-    }
+    await withinTime(options.graceMs, options.kill, async (deadline) => {
+      for (const component of started) {
+        // A failed stop is logged, not thrown: it must not hide why we are stopping.
+        await component.stop(deadline).catch((err: unknown) => {
+          options.log.error({ err, component: component.name }, 'stop failed')
+        })
+      }
+    })
   }
 }

@@ -1,4 +1,4 @@
-import { setMaxListeners } from 'node:events'
+import { onAbort } from './on-abort.ts'
 
 /**
  * Does something with a signal that aborts with the outer one, or once the time is up; lets go of both afterwards.
@@ -15,13 +15,12 @@ export async function withinTime<T>(
     () => controller.abort(new DOMException('the time is up', 'TimeoutError')),
     ms,
   )
-  setMaxListeners(0, outer) // one signal may well end hundreds of these
-  outer.addEventListener('abort', follow, { once: true })
+  const forget = onAbort(outer, follow)
   if (outer.aborted) follow()
   try {
     return await work(controller.signal)
   } finally {
     clearTimeout(timer)
-    outer.removeEventListener('abort', follow)
+    forget()
   }
 }

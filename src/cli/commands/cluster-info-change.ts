@@ -6,6 +6,7 @@ import {
   SallyportError,
   systemClock,
   systemErrorCode,
+  withinTime,
 } from '../../core/index.ts'
 import type { ClusterLocation } from '../../kubeconfig/index.ts'
 import {
@@ -61,8 +62,10 @@ async function warnOfAddresses(location: ClusterLocation, io: Io): Promise<void>
   const { withLocation } = await import('../../kubeconfig/index.ts')
   const warnings = location.addresses.map(async (address) => {
     const cluster = withLocation({ server: address }, { ...location, addresses: [address] })
-    const signal = AbortSignal.any([io.drain, AbortSignal.timeout(probeWithinMs)])
-    const problem = await askLocation({ cluster, user: {}, signal }).then(
+    const asked = withinTime(probeWithinMs, io.drain, (signal) =>
+      askLocation({ cluster, user: {}, signal }),
+    )
+    const problem = await asked.then(
       () => undefined,
       (error: unknown) => error,
     )

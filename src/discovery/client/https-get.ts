@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Agent, request } from 'node:https'
 import type { ConnectionOptions } from 'node:tls'
-import { type Logger, systemErrorCode } from '../../core/index.ts'
+import { type Logger, systemErrorCode, withinTime } from '../../core/index.ts'
 
 /** A whole answer, byte for byte. */
 export interface RawAnswer {
@@ -59,22 +59,29 @@ export function getFromAnyone(order: GetOrder): Promise<RawAnswer> {
   return get(order, { rejectUnauthorized: false })
 }
 
-async function get(order: GetOrder, tls: ConnectionOptions): Promise<RawAnswer> {
+const get = (order: GetOrder, tls: ConnectionOptions): Promise<RawAnswer> =>
+  withinTime(order.timeoutMs, order.signal, (signal) => getUntil(signal, order, tls))
+
+async function getUntil(
+  signal: AbortSignal,
+  order: GetOrder,
+  tls: ConnectionOptions,
+): Promise<RawAnswer> {
   const log = order.log.child({ url: shownUrl(order.url) })
-  const late = AbortSignal.timeout(order.timeoutMs)
   const agent = new Agent({ keepAlive: false, maxCachedSessions: 0, ...tls })
   const signed = order.headers?.['authorization'] !== undefined
   log.trace({ method: 'GET', verified: tls.rejectUnauthorized, signed }, 'request')
   try {
-    const response = await head(order, agent, AbortSignal.any([order.signal, late]))
+    const response = await head(order, agent, signal)
     const status = response.statusCode ?? 0
     const body = await bodyOf(response)
     log.trace({ status, bytes: body.length }, 'answer')
     const values = (name: string): string[] => valuesIn(response.rawHeaders, name)
     return { status, headers: response.headers, values, body }
   } catch (error) {
-    log.trace({ late: late.aborted, code: systemErrorCode(error) }, 'no answer')
-    if (late.aborted && !order.signal.aborted) throw new AnswerLate('late', { cause: error })
+    const late = signal.aborted && !order.signal.aborted
+    log.trace({ late, code: systemErrorCode(error) }, 'no answer')
+    if (late) throw new AnswerLate('late', { cause: error })
     throw error
   } finally {
     agent.destroy()

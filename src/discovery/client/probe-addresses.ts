@@ -1,3 +1,4 @@
+import { withinTime } from '../../core/index.ts'
 import { type Cluster, clusterAddresses } from '../../kubeconfig/index.ts'
 import { connectionFailure } from './connection-failure.ts'
 import { DiscoveryFailed } from './discovery-failed.ts'
@@ -41,10 +42,11 @@ async function probe(address: string, order: ProbeOrder): Promise<DiscoveryFaile
   const { extensions: _, ...alone } = cluster
   const reached = { cluster: { ...alone, server: address }, user: {} }
   const transport = tracedTransport(await transportFromKubeconfig(reached), terms.log)
-  const signal = AbortSignal.any([terms.signal, AbortSignal.timeout(terms.timeoutMs)])
   try {
     const request = { method: 'GET', path: '/version', headers: { accept: 'application/json' } }
-    const { body } = await transport.send({ ...request, signal })
+    const { body } = await withinTime(terms.timeoutMs, terms.signal, (signal) =>
+      transport.send({ ...request, signal }),
+    )
     body.destroy()
     return undefined
   } catch (error) {

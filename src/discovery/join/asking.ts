@@ -8,6 +8,7 @@ import {
   type KubeObject,
   longestTimerMs,
   wellKnownKinds,
+  withinTime,
 } from '../../core/index.ts'
 import { privateKeyPem, publicKeyOf } from '../../pki/trust/index.ts'
 import type { DiscoveryParts } from '../client/discovery-order.ts'
@@ -69,12 +70,13 @@ export class Asking {
   ): Promise<JoinedIdentity> {
     const { client, key, clock } = this.#parts
     const limitMs = this.#order.approvalTimeoutMs ?? usualApprovalTimeoutMs
-    const late = AbortSignal.timeout(Math.min(Math.max(limitMs, 1), longestTimerMs))
-    const either = AbortSignal.any([signal, late])
+    const patienceMs = Math.min(Math.max(limitMs, 1), longestTimerMs)
     const waiting = { client, name: this.#name, pause, onState: this.#onState() }
-    const pem = await awaitCertificate(waiting, either).catch((error: unknown) => {
-      throw late.aborted && !signal.aborted ? this.#pending() : error
-    })
+    const pem = await withinTime(patienceMs, signal, (either) =>
+      awaitCertificate(waiting, either).catch((error: unknown) => {
+        throw either.aborted && !signal.aborted ? this.#pending() : error
+      }),
+    )
     const wanted = this.#wanted
     const certificate = checkCertificate(pem, { key, wanted, nowMs: clock.now() })
     return {

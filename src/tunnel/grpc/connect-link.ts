@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { systemClock } from '../../core/index.ts'
+import { systemClock, withinTime } from '../../core/index.ts'
 import {
   agreed,
   capabilityHeader,
@@ -121,9 +121,12 @@ function check(fields: readonly HeaderField[], options: ConnectLinkOptions): voi
 }
 
 /** Opens a link; rejects with LinkRefused or LinkUnreachable. */
-export async function connectLink(options: ConnectLinkOptions): Promise<Link> {
-  const timeout = AbortSignal.timeout(options.handshakeTimeoutMs ?? defaultHandshakeTimeoutMs)
-  const signal = AbortSignal.any([options.signal, timeout])
+export function connectLink(options: ConnectLinkOptions): Promise<Link> {
+  const limitMs = options.handshakeTimeoutMs ?? defaultHandshakeTimeoutMs
+  return withinTime(limitMs, options.signal, (signal) => openLink(options, signal))
+}
+
+async function openLink(options: ConnectLinkOptions, signal: AbortSignal): Promise<Link> {
   const socket = await openSocket(options, signal)
   const end = new ClientStream(socket, options, signal)
   try {

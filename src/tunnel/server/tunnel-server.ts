@@ -6,6 +6,7 @@ import {
   type Dialer,
   type Logger,
   neverFails,
+  withinTime,
 } from '../../core/index.ts'
 import { MetricsRegistry } from '../../core/metrics/index.ts'
 import type { Link } from '../link/index.ts'
@@ -200,10 +201,10 @@ class ComposedTunnelServer implements TunnelServer {
     await this.#lease?.stop(deadline)
     this.#frontEnd?.stopAccepting()
     this.#agentPort?.stopAccepting()
-    if (drainMs > 0) {
-      const ended = AbortSignal.any([deadline, AbortSignal.timeout(drainMs)])
-      await Promise.race([this.#hub.drain(), aborted(ended)])
-    }
+    if (drainMs > 0)
+      await withinTime(drainMs, deadline, (ended) =>
+        Promise.race([this.#hub.drain(), aborted(ended)]),
+      )
     this.#frontEnd?.close()
     await this.#hub.close()
     this.#agentPort?.close()

@@ -1,7 +1,7 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { text } from 'node:stream/consumers'
-import { isRecord, systemErrorCode } from '../../../core/index.ts'
+import { isRecord, systemErrorCode, withinTime } from '../../../core/index.ts'
 import { CredentialError } from '../../credential-error.ts'
 
 /** A request whose answer is a JSON object. */
@@ -25,8 +25,11 @@ const timeoutMs = 30_000
 const maxBytes = 1024 * 1024
 
 /** Sends a request to a provider of identities; redirects are not followed, since they could carry secrets away. */
-export async function requestJson(request: JsonRequest): Promise<JsonAnswer> {
-  const signal = AbortSignal.any([request.signal, AbortSignal.timeout(timeoutMs)])
+export function requestJson(request: JsonRequest): Promise<JsonAnswer> {
+  return withinTime(timeoutMs, request.signal, (signal) => ask(request, signal))
+}
+
+async function ask(request: JsonRequest, signal: AbortSignal): Promise<JsonAnswer> {
   try {
     const response = await send(request, signal)
     return { status: response.statusCode ?? 0, body: parse(await readLimited(response)) }
