@@ -144,5 +144,5 @@ async function read(path: string): Promise<string | undefined> {
 
 const absent = (path: string): CommandFailed =>
   new CommandFailed('KUBECONFIG_MISSING', `there is no kubeconfig ${path}`, {
-    hint: 'check the path, or leave it out to use KUBECONFIG or the default place',
+    hint: 'check the path, or leave it out: the help of the command says where it looks then',
   })

@@ -5,6 +5,7 @@ import {
   type OptionTable,
   type OptionValues,
   systemClock,
+  systemErrorCode,
   WrongUsage,
   wellKnown,
 } from '../../core/index.ts'
@@ -119,7 +120,8 @@ export const userCreateCommand = defineCommand({
       return
     }
     await writeKubeconfig(file, kubeconfig).catch((cause: unknown) => {
-      throw new CommandFailed('CANNOT_WRITE', `cannot write ${file}`, {
+      const why = systemErrorCode(cause) ?? 'unknown error'
+      throw new CommandFailed('CANNOT_WRITE', `cannot write ${file}: ${why}`, {
         cause,
         hint: `the certificate was issued; revoke it with \`sallyport user revoke --serial ${record.serial}\` or try another --out`,
       })
