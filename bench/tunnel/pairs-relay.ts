@@ -23,7 +23,9 @@ function relay(socket: Socket): void {
     [socket, other],
     [other, socket],
   ] as const) {
-    each.on('error', () => partner.destroy()).once('close', () => partner.destroy())
+    each.on('error', () => partner.destroy())
+    // What waits for the partner still has to leave.
+    each.once('close', () => partner.end())
   }
 }
 
