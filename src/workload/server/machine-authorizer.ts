@@ -14,20 +14,18 @@ import { isCertificateRequest } from './own-certificate.ts'
 
 const allowed: Decision = { allowed: true, reason: '' }
 const noOpinion: Decision = { allowed: false, reason: '' }
+const readingVerbs = new Set(['get', 'list', 'watch'])
 
 /** Lets a machine see its own Pods and requests for certificates, and no others; what it may write is up to RBAC and `machineAdmission`. */
 export function machineAuthorizer(view: Pick<ClusterView, 'get'>): Authorizer {
   return {
     authorize: ({ user, verb, resource }, signal) => {
       const machine = machineNameOf(user)
-      if (machine === undefined || machine === '' || !resource) return noOpinion
-      const isReading = verb === 'get' || verb === 'list' || verb === 'watch'
-      if (isReading && isCertificateRequest(resource))
-        return isOwnRequest(view, user, resource, signal)
+      if (!machine || !resource || !readingVerbs.has(verb)) return noOpinion
+      if (isCertificateRequest(resource)) return isOwnRequest(view, user, resource, signal)
       if (!isPods(resource)) return noOpinion
-      if (verb === 'list' || verb === 'watch')
-        return selectsNode(resource, machine) ? allowed : noOpinion
-      return verb === 'get' ? isOwnPod(view, machine, resource, signal) : noOpinion
+      if (verb === 'get') return isOwnPod(view, machine, resource, signal)
+      return selectsNode(resource, machine) ? allowed : noOpinion
     },
     rulesFor: () => ({ resourceRules: [], nonResourceRules: [], incomplete: false }),
   }
