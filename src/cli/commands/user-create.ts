@@ -4,8 +4,8 @@ import {
   CommandFailed,
   type OptionTable,
   type OptionValues,
+  SallyportError,
   systemClock,
-  systemErrorCode,
   WrongUsage,
   wellKnown,
 } from '../../core/index.ts'
@@ -120,8 +120,8 @@ export const userCreateCommand = defineCommand({
       return
     }
     await writeKubeconfig(file, kubeconfig).catch((cause: unknown) => {
-      const why = systemErrorCode(cause) ?? 'unknown error'
-      throw new CommandFailed('CANNOT_WRITE', `cannot write ${file}: ${why}`, {
+      const why = cause instanceof SallyportError ? cause.message : `cannot write ${file}`
+      throw new CommandFailed('CANNOT_WRITE', why, {
         cause,
         hint: `the certificate was issued; revoke it with \`sallyport user revoke --serial ${record.serial}\` or try another --out`,
       })
