@@ -31,8 +31,8 @@ export interface Ask extends AskOptions {
   readonly path: string
   /** Text and bytes are sent as they are, anything else as JSON. */
   readonly body?: unknown
-  /** Asked again until the answer has this code: what was granted takes a moment to count. */
-  readonly until?: number
+  /** Asked again until the answer is such a one: what was granted or taken away takes a moment to count. */
+  readonly until?: (answer: Answer) => boolean
   /** A watch: how many events to wait for before it is left. */
   readonly events?: number
   /** Requests to make once the watch is open. */
@@ -106,7 +106,10 @@ export const watch = (
 ): Ask => ({ method: 'GET', path, events, ...options })
 
 /** The same request, made until it is answered with `code`. */
-export const until = (code: number, ask: Ask): Ask => ({ ...ask, until: code })
+export const until = (code: number, ask: Ask): Ask => ({
+  ...ask,
+  until: (answer) => answer.code === code,
+})
 
 /** One case per row: a name and the requests. */
 export const cases = (rows: Readonly<Record<string, Step | readonly Step[]>>): Case[] =>

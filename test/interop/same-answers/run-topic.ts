@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Answer, Ask, Case, Step, Topic } from './ask.ts'
 import { compareAnswers, type Difference } from './compare.ts'
 import type { LiveServer } from './live-server.ts'
@@ -30,7 +31,9 @@ interface Setting {
   readonly before: readonly Answer[]
 }
 
-const patienceMs = 5_000
+/** Longer than the ten seconds for which kube-apiserver remembers that a token was good. */
+const patienceMs = 20_000
+const betweenAsksMs = 50
 
 /** Repeats a request that needs the effect of an earlier one, which its server may not have seen yet. */
 async function answerWhenReady(
@@ -41,8 +44,9 @@ async function answerWhenReady(
   const deadline = performance.now() + patienceMs
   for (;;) {
     const answer = await server.answer(ask, namespace, onceOpen)
-    const isReady = ask.until === undefined || answer.code === ask.until
+    const isReady = ask.until?.(answer) ?? true
     if (isReady || performance.now() > deadline) return answer
+    await delay(betweenAsksMs)
   }
 }
 

@@ -96,6 +96,15 @@ const review = (token: string, audiences?: readonly string[]): Ask =>
     spec: { token, ...(audiences && { audiences }) },
   })
 
+/**
+ * A review of a token whose account or bound object is gone. kube-apiserver looks those up in what
+ * its watches have brought it, and remembers for ten seconds if that was still the old state.
+ */
+const reviewOfGone = (token: string): Ask => ({
+  ...review(token),
+  until: (answer) => !((bodyOf(answer)['status'] ?? {}) as Fields)['authenticated'],
+})
+
 /** What a bearer of the token is answered. */
 const use = (answer: Answer | undefined, path: string): Ask =>
   get(path, { as: 'nobody', headers: { authorization: `Bearer ${tokenOf(answer)}` } })
@@ -258,25 +267,25 @@ const uses = cases({
     post(accounts, object('ServiceAccount', 'passing')),
     post(`${accounts}/passing/token`, request({})),
     remove(`${accounts}/passing`),
-    (seen) => review(tokenOf(seen[1])),
+    (seen) => reviewOfGone(tokenOf(seen[1])),
     post(accounts, object('ServiceAccount', 'passing')),
-    (seen) => review(tokenOf(seen[1])),
+    (seen) => reviewOfGone(tokenOf(seen[1])),
   ],
   'a review after the Secret has gone': [
     post('/api/v1/namespaces/{ns}/secrets', object('Secret', 'passing')),
     bound({ kind: 'Secret', apiVersion: 'v1', name: 'passing' }),
     remove('/api/v1/namespaces/{ns}/secrets/passing'),
-    (seen) => review(tokenOf(seen[1])),
+    (seen) => reviewOfGone(tokenOf(seen[1])),
     post('/api/v1/namespaces/{ns}/secrets', object('Secret', 'passing')),
-    (seen) => review(tokenOf(seen[1])),
+    (seen) => reviewOfGone(tokenOf(seen[1])),
   ],
   'a review after the Pod has gone': [
     podOf('passing', 'bot'),
     bound({ ...pod, name: 'passing' }),
     remove('/api/v1/namespaces/{ns}/pods/passing?gracePeriodSeconds=0'),
-    (seen) => review(tokenOf(seen[1])),
+    (seen) => reviewOfGone(tokenOf(seen[1])),
     podOf('passing', 'bot'),
-    (seen) => review(tokenOf(seen[1])),
+    (seen) => reviewOfGone(tokenOf(seen[1])),
   ],
   'a review after the Node has gone': [
     post('/api/v1/nodes', object('Node', 'same-token-passing')),
@@ -284,11 +293,11 @@ const uses = cases({
     podOf('on-passing', 'bot', 'same-token-passing'),
     bound({ ...pod, name: 'on-passing' }),
     remove('/api/v1/nodes/same-token-passing'),
-    (seen) => review(tokenOf(seen[1])),
+    (seen) => reviewOfGone(tokenOf(seen[1])),
     (seen) => review(tokenOf(seen[3])),
     bound({ ...pod, name: 'on-passing' }),
     post('/api/v1/nodes', object('Node', 'same-token-passing')),
-    (seen) => review(tokenOf(seen[1])),
+    (seen) => reviewOfGone(tokenOf(seen[1])),
   ],
 })
 
