@@ -3,8 +3,9 @@ import type { LoadResult } from './pairs-load.ts'
 /** How much of everything. */
 export interface Scale {
   readonly rounds: number
-  /** Bytes that go through a contestant each way before anything is measured. */
+  /** Bytes that go through a contestant each way, over one and over many connections, before anything is measured. */
   readonly warmUpBytes: number
+  readonly warmUpDials: number
   readonly bytes: number
   readonly echoes: number
   readonly dials: number
@@ -13,7 +14,8 @@ export interface Scale {
 /** What a whole run measures. */
 export const fullScale: Scale = {
   rounds: 3,
-  warmUpBytes: 200e6,
+  warmUpBytes: 600e6,
+  warmUpDials: 10_000,
   bytes: 500e6,
   echoes: 2000,
   dials: 2000,
@@ -23,6 +25,7 @@ export const fullScale: Scale = {
 export const shortScale: Scale = {
   rounds: 1,
   warmUpBytes: 10e6,
+  warmUpDials: 200,
   bytes: 50e6,
   echoes: 100,
   dials: 200,

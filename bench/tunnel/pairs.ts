@@ -60,12 +60,14 @@ interface Run {
   readonly failures: string[]
 }
 
-/** Lets compilers, buffers and windows come to rest. */
-async function warmUp(contestant: Contestant, { warmUpBytes, dials }: Scale): Promise<void> {
-  for (const mode of ['upload', 'download']) {
-    await runLoad(contestant, [mode, '--connections', '4', '--bytes', String(warmUpBytes)])
-  }
-  await runLoad(contestant, ['dials', '--first-byte', '--connections', '16', '--count', `${dials}`])
+/** A tunnel runs for weeks: compilers, buffers and windows come to rest before anything is measured. */
+async function warmUp(contestant: Contestant, scale: Scale): Promise<void> {
+  const bytes = ['--bytes', String(scale.warmUpBytes)]
+  const dials = ['--first-byte', '--connections', '16', '--count', String(scale.warmUpDials)]
+  for (const mode of ['upload', 'download'])
+    for (const connections of ['1', '50'])
+      await runLoad(contestant, [mode, '--connections', connections, ...bytes])
+  await runLoad(contestant, ['dials', ...dials])
 }
 
 async function measure(run: Run, contestants: readonly Contestant[]): Promise<Figure[]> {
