@@ -136,6 +136,7 @@ test.each<readonly [what: string, options: object, message: string]>([
   ['a Service without a namespace', { audiences: ['web'] }, 'audiences must list the Services'],
   ['no key to believe', { x5c: false }, 'nobody would be believed'],
   ['a developer without a name', { developmentUser: '' }, 'developmentUser must be a name'],
+  ['an age that is none', { maxTunnelMs: 'an hour' }, 'maxTunnelMs must be a number'],
   ['a header that is none', { output: { userHeader: 'a b' } }, '"a b" is not the name of a header'],
   ['a CA that is not there', { caFile: '/nonexistent/ca' }, 'there is no such file'],
 ])('a guard with %s is refused in words', async (_what, options, message) => {

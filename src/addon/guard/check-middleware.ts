@@ -7,6 +7,7 @@ interface Unchecked extends TrustOptions {
   readonly audiences?: unknown
   readonly output?: IdentityOutput
   readonly developmentUser?: string
+  readonly maxTunnelMs?: unknown
 }
 
 const serviceName = /^[a-z\d-]+\/[a-z\d-]+$/
@@ -19,15 +20,18 @@ export function checkMiddleware(options: Unchecked): void {
 }
 
 function problemOf(options: Unchecked = {}): string | undefined {
-  const { developmentUser, x5c, handshake, jwks, output = defaultOutput } = options
+  const { developmentUser, maxTunnelMs = 1, x5c, handshake, jwks, output = defaultOutput } = options
   if (!areAudiences(options.audiences))
     return "audiences must list the Services of this application, such as ['kube-system/dashboard']"
   if (developmentUser === '') return 'developmentUser must be a name'
   if (x5c === false && !handshake && !jwks && developmentUser === undefined)
     return 'x5c is switched off and neither handshake nor jwks is there: nobody would be believed'
+  if (!isDuration(maxTunnelMs)) return 'maxTunnelMs must be a number of milliseconds'
   const unfit = emittedNames(output).find((name) => !headerName.test(name))
   return unfit === undefined ? undefined : `output: "${unfit}" is not the name of a header`
 }
+
+const isDuration = (ms: unknown): boolean => Number.isSafeInteger(ms) && Number(ms) > 0
 
 function areAudiences(audiences: unknown): boolean {
   if (!Array.isArray(audiences))

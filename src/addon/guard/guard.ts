@@ -12,7 +12,7 @@ import { HeaderRules } from './header-rules.ts'
 import { createHealthServer } from './health-server.ts'
 import { identityNameTest } from './identity-names.ts'
 import { defaultOutput, emittedNames, type IdentityOutput } from './identity-output.ts'
-import { Tunnels } from './tunnels.ts'
+import { Tunnels, tunnelLeewayMs } from './tunnels.ts'
 import { type Place, Upstream } from './upstream.ts'
 
 /** One port of the Pod and the add-on's port behind it. */
@@ -60,7 +60,6 @@ export const defaultGuardLimits: GuardLimits = {
 }
 
 const maxHeaderBytes = 32 * 1024
-const tunnelLeewayMs = 10_000
 
 /** The sidecar: requests with a good token go to the add-on with their user's name, all others end here. */
 export class Guard implements Component {

@@ -2,10 +2,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type Clock, type Logger, silentLogger, systemClock } from '../../core/index.ts'
 import type { AddonUser } from '../token/addon-claims.ts'
+import { ApplicationTunnels, isUpgrade } from './application-tunnels.ts'
 import { type AudienceList, staticAudiences } from './audiences.ts'
 import { authenticate, type Proof } from './authenticate.ts'
 import { checkMiddleware } from './check-middleware.ts'
 import { developmentUser } from './development-user.ts'
+import { defaultGuardLimits } from './guard.ts'
 import { HeaderRules } from './header-rules.ts'
 import { identityNameTest } from './identity-names.ts'
 import { defaultOutput, emittedNames, type IdentityOutput } from './identity-output.ts'
@@ -21,6 +23,8 @@ export interface MiddlewareOptions extends TrustOptions {
   readonly output?: IdentityOutput
   /** Who a request without a token is from, on this machine only: from loopback, to loopback, not forwarded. */
   readonly developmentUser?: string
+  /** How long a WebSocket lasts however often its token is renewed; an hour unless said otherwise. */
+  readonly maxTunnelMs?: number
   readonly clock?: Clock
   readonly log?: Logger
 }
@@ -44,12 +48,12 @@ interface FastifyRequestLike {
 interface FastifyReplyLike {
   code(status: number): unknown
   headers(values: Record<string, string | number>): unknown
-  send(body: string): unknown
+  send(body?: string): unknown
 }
 
 /** Knows the users of requests, in front of a handler of node:http, Express or Fastify. */
 export interface AddonGuard {
-  /** The user of a request, whose headers then state it; rejects with GuardRefused. */
+  /** The user of a request, whose headers then state it, and whose WebSocket ends with its token; rejects with GuardRefused. */
   authenticate(request: IncomingMessage): Promise<AddonUser>
   /** The user of a request that was let through, be it Node's or Fastify's. */
   userOf(request: IncomingMessage | FastifyRequestLike): AddonUser | undefined
@@ -61,7 +65,7 @@ export interface AddonGuard {
   readonly express: (request: IncomingMessage, response: ServerResponse, next: Next) => void
   /** A plugin for Fastify. */
   readonly fastify: (instance: FastifyLike, options: unknown, done: () => void) => void
-  /** Stops following keys. */
+  /** Stops following keys and cuts the WebSockets that were let through. */
   close(): void
 }
 
@@ -84,22 +88,27 @@ class RequestGuard implements AddonGuard {
   readonly #output: IdentityOutput
   readonly #rules: HeaderRules
   readonly #users = new WeakMap<IncomingMessage, AddonUser>()
-  readonly close: () => void
+  readonly #tunnels: ApplicationTunnels
+  readonly #stop: () => void
 
-  constructor(options: MiddlewareOptions, proof: Proof, clock: Clock, close: () => void) {
+  constructor(options: MiddlewareOptions, proof: Proof, clock: Clock, stop: () => void) {
     this.#options = options
     this.#proof = proof
     this.#clock = clock
-    this.close = close
+    this.#stop = stop
+    const { maxTunnelMs: maxAgeMs = defaultGuardLimits.maxTunnelMs } = options
+    this.#tunnels = new ApplicationTunnels({ clock, maxAgeMs }, proof.log)
     this.#output = options.output ?? defaultOutput
     this.#rules = new HeaderRules(identityNameTest(emittedNames(this.#output)))
   }
 
   async authenticate(request: IncomingMessage): Promise<AddonUser> {
-    const user = this.#developer(request) ?? (await this.#verified(request))
-    stateIdentity(request, user, { rules: this.#rules, output: this.#output })
-    this.#users.set(request, user)
-    return user
+    return (await this.#enter(request)).user
+  }
+
+  close(): void {
+    this.#stop()
+    this.#tunnels.cutAll()
   }
 
   userOf(request: IncomingMessage | FastifyRequestLike): AddonUser | undefined {
@@ -113,7 +122,7 @@ class RequestGuard implements AddonGuard {
   upgradeListener(handle: UpgradeListener): UpgradeListener {
     return (request, socket, head) => {
       socket.on('error', () => socket.destroy())
-      this.authenticate(request).then(
+      this.#enter(request, socket).then(
         () => handle(request, socket, head),
         (error: unknown) => socket.end(refusalText(this.#toRefusal(error))),
       )
@@ -136,8 +145,10 @@ class RequestGuard implements AddonGuard {
 
   async #hook(request: IncomingMessage, reply: FastifyReplyLike): Promise<unknown> {
     try {
-      await this.authenticate(request)
-      return undefined
+      const { hasRenewed } = await this.#enter(request)
+      if (!hasRenewed) return undefined
+      reply.code(204)
+      return reply.send()
     } catch (error) {
       const { status, headers, body } = this.#answerTo(error)
       reply.code(status)
@@ -148,7 +159,11 @@ class RequestGuard implements AddonGuard {
 
   async #admit(request: IncomingMessage, response: ServerResponse, go: () => void): Promise<void> {
     try {
-      await this.authenticate(request)
+      const { hasRenewed } = await this.#enter(request)
+      if (hasRenewed) {
+        response.writeHead(204).end()
+        return
+      }
     } catch (error) {
       const { status, headers, body } = this.#answerTo(error)
       response.writeHead(status, headers).end(body)
@@ -156,6 +171,22 @@ class RequestGuard implements AddonGuard {
     }
     // Outside of this promise: what the application throws is its own.
     queueMicrotask(go)
+  }
+
+  /** Lets a request in; `upgraded` is its connection if that has left HTTP. */
+  async #enter(
+    request: IncomingMessage,
+    upgraded: Duplex | undefined = isUpgrade(request) ? request.socket : undefined,
+  ): Promise<{ readonly user: AddonUser; readonly hasRenewed: boolean }> {
+    const developer = this.#developer(request)
+    const user = developer ?? (await this.#verified(request))
+    stateIdentity(request, user, { rules: this.#rules, output: this.#output })
+    this.#users.set(request, user)
+    // A developer has no token whose end could be awaited, and nobody who renews it.
+    if (developer) return { user, hasRenewed: false }
+    if (!upgraded) return { user, hasRenewed: this.#tunnels.renew(request, user) }
+    this.#tunnels.follow(upgraded, user)
+    return { user, hasRenewed: false }
   }
 
   #developer(request: IncomingMessage): AddonUser | undefined {

@@ -6,6 +6,9 @@ import { unproven } from './refusal.ts'
 /** Why a tunnel was cut. */
 export type TunnelEnd = 'token-expired' | 'too-old' | 'idle' | 'shutting-down'
 
+/** How much longer than their tokens tunnels last. */
+export const tunnelLeewayMs = 10_000
+
 /** How long tunnels last. */
 export interface TunnelLimits {
   readonly clock: Clock
