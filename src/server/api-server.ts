@@ -211,6 +211,11 @@ export class ApiServer implements Component {
       log,
       serving: () => this.#servingMaterial(),
       readBody: bodyReader(options),
+      authenticate: async (request, signal) => {
+        const found = await known.identity?.authenticator.authenticate(request, signal)
+        if (found) revocations.check(found)
+        return found
+      },
       fileToken: (id) => known.identity?.fileToken(id),
       location: () => this.#location(),
       signal: this.#ending.signal,

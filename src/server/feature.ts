@@ -7,7 +7,16 @@ import type {
   ResourceHandler,
 } from '../api/index.ts'
 import type { Revocations, StructuredToken, TokenAuthenticator } from '../authn/index.ts'
-import type { Admission, Authorizer, Clock, ClusterView, Dialer, Logger } from '../core/index.ts'
+import type {
+  Admission,
+  Authentication,
+  AuthenticationRequest,
+  Authorizer,
+  Clock,
+  ClusterView,
+  Dialer,
+  Logger,
+} from '../core/index.ts'
 import type { MetricsRegistry } from '../core/metrics/index.ts'
 import type { Pki, ServingMaterial } from '../pki/index.ts'
 import type { DataDirectory } from './data-directory/index.ts'
@@ -38,6 +47,11 @@ export interface FeatureContext {
   readonly readBody: (request: IncomingMessage, signal: AbortSignal) => Promise<Buffer>
   /** For whom credentials are that do not say it; known once the port is open. */
   readonly apiAudiences: () => readonly string[]
+  /** Who a request comes from, asked anew while a stream lives on; a credential that is refused or revoked is a 401. */
+  readonly authenticate: (
+    request: AuthenticationRequest,
+    signal: AbortSignal,
+  ) => Promise<Authentication | undefined>
   /** The token of the token file that has this id, once that file is read. */
   readonly fileToken: (id: string) => StructuredToken | undefined
   /** Where the outside reaches the server; known once the port is open. */

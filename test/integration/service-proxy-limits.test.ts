@@ -6,6 +6,9 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterEach, describe, expect, test } from 'vitest'
 import { addRevocation } from '../../src/authn/index.ts'
+import { addonFeature } from '../../src/server/composition/addon-feature.ts'
+import { issuerFeature } from '../../src/server/composition/issuer-feature.ts'
+import type { Feature } from '../../src/server/index.ts'
 import { eventually } from '../support/eventually.ts'
 import type { HttpsCaller } from '../support/https-caller.ts'
 import { allOfProxy, outwardAddress, ServiceProxyLab } from '../support/service-proxy-lab.ts'
@@ -42,8 +45,8 @@ async function open(flags: readonly string[] = [], annotations: Record<string, s
 }
 
 /** An add-on that agrees to every WebSocket and says nothing more. */
-async function openTunnels(flags: readonly string[] = []) {
-  const lab = await ServiceProxyLab.open(flags)
+async function openTunnels(flags: readonly string[] = [], features?: readonly Feature[]) {
+  const lab = await ServiceProxyLab.open(flags, features)
   labs.push(lab)
   const backend = await lab.rawBackend((socket) => {
     socket.once('data', () =>
@@ -58,10 +61,11 @@ async function openTunnels(flags: readonly string[] = []) {
   return { lab, path, ann, backend }
 }
 
-async function websocket(who: HttpsCaller, path: string): Promise<Socket> {
+async function websocket(who: HttpsCaller, path: string, token?: string): Promise<Socket> {
   const socket = await who.socket()
   socket.write(
     `GET ${path}/ HTTP/1.1\r\nHost: api\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
+      (token === undefined ? '' : `Authorization: Bearer ${token}\r\n`) +
       'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n',
   )
   return socket
@@ -243,6 +247,22 @@ describe.skipIf(outwardAddress === undefined)('everything ends', () => {
     await admin.delete('/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings/ann')
     await closed(socket)
     expect(await audited(lab, 'not-authorized')).toBe(true)
+  })
+
+  test('a credential that is withdrawn ends what it has opened within the period [ADDON-X17]', async () => {
+    const features = [addonFeature, issuerFeature]
+    const { path, lab } = await openTunnels(['--addon-recheck-period', '200ms'], features)
+    const accounts = '/api/v1/namespaces/default/serviceaccounts'
+    const admin = await lab.server.admin()
+    await lab.user('system:serviceaccount:default:bot', [everything])
+    await admin.post(accounts, { metadata: { name: 'bot' } })
+    const { text: request } = await admin.post(`${accounts}/bot/token`, { spec: {} })
+    const { token } = JSON.parse(request).status
+    const socket = await websocket(lab.server.as({ token }), path, token)
+    expect(String(await once(socket, 'data'))).toMatch(/^HTTP\/1\.1 101 /)
+    await admin.delete(`${accounts}/bot`)
+    await closed(socket)
+    expect(await audited(lab, 'revoked')).toBe(true)
   })
 
   test('so does the right to act as somebody else [ADDON-P5]', async () => {

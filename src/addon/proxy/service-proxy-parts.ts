@@ -1,5 +1,13 @@
 import type { Impersonate } from '../../authn/index.ts'
-import type { Authorizer, Clock, ClusterView, Dialer, Logger } from '../../core/index.ts'
+import type {
+  Authentication,
+  AuthenticationRequest,
+  Authorizer,
+  Clock,
+  ClusterView,
+  Dialer,
+  Logger,
+} from '../../core/index.ts'
 import type { MetricsRegistry } from '../../core/metrics/index.ts'
 import type { AddonTokenMinter } from '../token/index.ts'
 import type { ProxyLimits } from './limits/index.ts'
@@ -11,6 +19,11 @@ export interface ServiceProxyParts {
   readonly targets: TargetSource
   readonly dialer: Dialer
   readonly authorizer: Authorizer
+  /** Asked again while a stream lives on; `undefined`, or a 401, if its credential proves nobody any more. */
+  readonly authenticate: (
+    request: AuthenticationRequest,
+    signal: AbortSignal,
+  ) => Promise<Authentication | undefined>
   /** Asked again while a stream lives on whose user acts as somebody else. */
   readonly impersonate: Impersonate
   readonly minter: AddonTokenMinter

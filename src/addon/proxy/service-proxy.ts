@@ -7,6 +7,7 @@ import {
   pause,
   StreamCut,
   type UserInfo,
+  unauthorized,
 } from '../../core/index.ts'
 import { judgeUpgrade } from '../../http/index.ts'
 import {
@@ -23,7 +24,7 @@ import { type Admission, Budgets, limitsOfService, type SessionKind } from './li
 import { type Plan, planRequest } from './plan-request.ts'
 import { type ProxyMetrics, proxyMetrics } from './proxy-metrics.ts'
 import { refuseVersion } from './refuse-version.ts'
-import { isStillAllowed, requireCreate } from './rights.ts'
+import { lostRight, requireCreate } from './rights.ts'
 import type { ServiceProxyParts } from './service-proxy-parts.ts'
 import { type CutReason, type Session, SessionBook } from './session/index.ts'
 import { authorityOf, type ProxiedResource } from './target/index.ts'
@@ -170,7 +171,7 @@ export class ServiceProxy {
       auditId: String(response.getHeader('audit-id') ?? ''),
       maxAgeMs: kind === 'Tunnel' ? limits.maxTunnelMs : limits.maxRequestMs,
       idleMs: limits.idleMs,
-      isStillAllowed: (until) => isStillAllowed(authorized, verbs, this.#parts, until),
+      lostRight: (until) => lostRight(authorized, verbs, this.#parts, until),
     })
   }
 
@@ -291,6 +292,7 @@ function inWords(reason: CutReason, error: unknown): unknown {
     return new ApiError('Timeout', 'the add-on did not answer within the allotted time')
   if (reason === 'deleted')
     return new ApiError('ServiceUnavailable', 'the session was ended by somebody who may')
+  if (reason === 'revoked') return unauthorized('the credential is no longer good')
   if (reason === 'not-authorized')
     return new ApiError('Forbidden', 'the right to this request was taken away while it was open')
   return error

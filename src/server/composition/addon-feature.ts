@@ -24,7 +24,8 @@ import { letGuardsReadKeys } from './addon-key-readers.ts'
 
 /** The way to Services, Pods and nodes, on which add-ons learn who their users are. */
 export const addonFeature: Feature = async (context) => {
-  const { view, dialer, authorizer, metrics, clock, log, pki, options, signal, onClose } = context
+  const { view, dialer, authorizer, authenticate, metrics, clock, log, pki } = context
+  const { options, signal, onClose } = context
   const { signer, routes } = await openSigner(context)
   const minter = createAddonTokenMinter({ signer, clock })
   const proxy = new ServiceProxy({
@@ -32,6 +33,7 @@ export const addonFeature: Feature = async (context) => {
     targets: await WatchedTargets.open({ view, log, signal }),
     dialer,
     authorizer,
+    authenticate,
     impersonate: impersonation({ authorizer, denial }),
     minter: new AddonTokenCache({ minter, signer, clock }),
     limits: limitsOf(options),

@@ -1,5 +1,5 @@
 import { aborted, type Clock, type KubeObject, withinTime } from '../../../core/index.ts'
-import { Session, type SessionFacts } from './session.ts'
+import { type CutReason, Session, type SessionFacts } from './session.ts'
 
 /** A session that began or ended, with the revision of that moment. */
 export interface SessionEvent {
@@ -86,7 +86,7 @@ export class SessionBook {
     if (due.length === 0) return
     for (const session of due) session.checkedAt = now
     await withinTime(recheckMs, signal, async (within) => {
-      const late = aborted(within).then(() => false)
+      const late = aborted(within).then(() => unsure)
       await Promise.all(due.map((session) => recheck(session, { signal, within, late })))
     })
   }
@@ -110,15 +110,18 @@ export class SessionBook {
   }
 }
 
+/** A check that cannot be made is a no. */
+const unsure: CutReason = 'not-authorized'
+
 interface Recheck {
   readonly signal: AbortSignal
   readonly within: AbortSignal
   /** The answer once `within` aborts. */
-  readonly late: Promise<boolean>
+  readonly late: Promise<CutReason>
 }
 
 async function recheck(session: Session, { signal, within, late }: Recheck): Promise<void> {
-  const answered = session.facts.isStillAllowed(within).catch(() => false)
-  const isAllowed = await Promise.race([answered, late])
-  if (!isAllowed && !signal.aborted) session.cut('not-authorized')
+  const answered = session.facts.lostRight(within).catch(() => unsure)
+  const lost = await Promise.race([answered, late])
+  if (lost && !signal.aborted) session.cut(lost)
 }

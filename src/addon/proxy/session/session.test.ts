@@ -24,7 +24,7 @@ const facts = (change: Partial<SessionFacts> = {}): SessionFacts => ({
   auditId: 'id',
   maxAgeMs: 10_000,
   idleMs: 5_000,
-  isStillAllowed: async () => true,
+  lostRight: async () => undefined,
   ...change,
 })
 
@@ -56,13 +56,13 @@ test('rights are asked for again once per period, and a check that fails is a no
   let asked = 0
   const allowed = book.open(
     facts({
-      isStillAllowed: async () => {
+      lostRight: async () => {
         asked++
-        return true
+        return undefined
       },
     }),
   )
-  const broken = book.open(facts({ isStillAllowed: async () => Promise.reject(new Error('x')) }))
+  const broken = book.open(facts({ lostRight: async () => Promise.reject(new Error('x')) }))
   for (clock.ms = 0; clock.ms <= 2_000; clock.ms += 500) await book.sweep(1_000, never)
   expect([allowed.reason, asked, broken.reason]).toEqual([undefined, 2, 'not-authorized'])
 })
@@ -70,7 +70,7 @@ test('rights are asked for again once per period, and a check that fails is a no
 test('a check that hangs is a no after another period, and nothing waits for it [ADDON-X7]', async () => {
   const clock = clockAt()
   const book = new SessionBook(clock)
-  const hanging = book.open(facts({ isStillAllowed: () => new Promise(() => {}) }))
+  const hanging = book.open(facts({ lostRight: () => new Promise(() => {}) }))
   const old = book.open(facts({ maxAgeMs: 100 }))
   clock.ms = 100
   const swept = book.sweep(50, never)

@@ -28,8 +28,8 @@ export interface SessionFacts {
   readonly auditId: string
   readonly maxAgeMs: number
   readonly idleMs: number
-  /** False when the user may no longer do what the session does. */
-  readonly isStillAllowed: (signal: AbortSignal) => Promise<boolean>
+  /** Why the user may no longer do what the session does; `undefined` while they may. */
+  readonly lostRight: (signal: AbortSignal) => Promise<CutReason | undefined>
 }
 
 /** A request or tunnel under way, which can be counted, shown and cut. */
