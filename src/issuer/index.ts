@@ -1,3 +1,4 @@
+export { isKnownByClient } from './documents/entity-tag.ts'
 export * from './documents/issuer-documents.ts'
 export * from './documents/issuer-name.ts'
 export type { IssuerNames } from './documents/issuer-names.ts'

@@ -92,12 +92,10 @@ describe('PEM files', () => {
     expect(publicKeysFromPem(text, 'the file').map((key) => key.kid)).toEqual([idOf(ec), idOf(rsa)])
   })
 
-  const encrypted = createPrivateKey(pem(rsa, 'pkcs8')).export({
-    type: 'pkcs8',
-    format: 'pem',
-    cipher: 'aes-256-cbc',
-    passphrase: 'x',
-  })
+  const encrypted = (type: 'pkcs8' | 'pkcs1'): string =>
+    createPrivateKey(pem(rsa, 'pkcs8'))
+      .export({ type, format: 'pem', cipher: 'aes-256-cbc', passphrase: 'x' })
+      .toString()
 
   test.each([
     ['no block', 'nothing here', /keys\.pem has no key/],
@@ -106,7 +104,9 @@ describe('PEM files', () => {
       '-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----',
       /PUBLIC KEY that cannot be read/,
     ],
-    ['a passphrase', String(encrypted), /passphrase/],
+    ['a passphrase', encrypted('pkcs8'), /passphrase/],
+    ['a passphrase in the old form', encrypted('pkcs1'), /passphrase/],
+    ['a passphrase beside a good key', `${pem(ec, 'sec1')}${encrypted('pkcs1')}`, /passphrase/],
   ])('a file with %s is refused by name', (_name, text, message) => {
     expect(() => publicKeysFromPem(text, 'keys.pem')).toThrow(message)
   })

@@ -76,7 +76,8 @@ export function hmacKey(secret: Secret, kid: string): VerificationKey {
   return { alg: 'HS256', kid, key: createSecretKey(secret.reveal(), 'utf8') }
 }
 
-const block = /-----BEGIN ([A-Z0-9 ]+)-----[^-]*-----END \1-----/g
+// Up to the first end of its own: the lines above an encrypted key have dashes in them.
+const block = /-----BEGIN ([A-Z0-9 ]+)-----[\s\S]*?-----END \1-----/g
 const keyLabels = new Set([
   'RSA PRIVATE KEY',
   'EC PRIVATE KEY',

@@ -1,8 +1,11 @@
 import { generateKeyPairSync } from 'node:crypto'
+import { once } from 'node:events'
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { connect } from 'node:tls'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { labCertificate, named } from '../../src/pki/certificate-lab.suite.ts'
 import { eventually } from '../support/eventually.ts'
 import { type CommandOutcome, runInProcess } from '../support/in-process-command.ts'
 import { type InProcessServer, JumpingClock, startInProcess } from '../support/in-process-server.ts'
@@ -42,6 +45,19 @@ async function newToken(server: InProcessServer): Promise<string> {
   const answer = await admin.post(`${accounts}/bot/token`, {})
   return JSON.parse(answer.text).status.token
 }
+
+/** The fingerprint of the certificate that a server shows. */
+async function certificateAt(url: string): Promise<string> {
+  const { hostname, port } = new URL(url)
+  const socket = connect({ host: hostname, port: Number(port), rejectUnauthorized: false })
+  try {
+    await once(socket, 'secureConnect')
+    return socket.getPeerX509Certificate()?.fingerprint256 ?? ''
+  } finally {
+    socket.destroy()
+  }
+}
+
 const kidOf = (token: string): string =>
   JSON.parse(Buffer.from(token.split('.')[0] ?? '', 'base64url').toString()).kid
 
@@ -241,6 +257,8 @@ describe('publishing', () => {
       expect(answer.headers.get('cache-control')).toBe('public, max-age=3600')
       const headers = { 'if-none-match': answer.headers.get('etag') ?? '' }
       expect((await fetch(`${url}/${path}`, { headers })).status).toBe(304)
+      const weak = { 'if-none-match': `"other", W/${headers['if-none-match']}` }
+      expect((await fetch(`${url}/${path}`, { headers: weak })).status).toBe(304)
       expect((await fetch(`${url}/${path}`, { method: 'HEAD' })).status).toBe(200)
       expect((await fetch(`${url}/${path}`, { method: 'POST', body: 'x' })).status).toBe(405)
     }
@@ -248,5 +266,65 @@ describe('publishing', () => {
       expect((await fetch(`${url}/${path}`)).status).toBe(404)
     ending.abort()
     expect((await running).code).toBe(0)
+  })
+
+  test('serve shows the certificate that its files hold, and a new one without a restart [ISS-G9]', async () => {
+    const [cert, key] = [join(scratch, 'tls.crt'), join(scratch, 'tls.key')]
+    const issuer = await labCertificate({ subject: named('ca'), ca: true })
+    const write = async (name: string): Promise<string> => {
+      const notAfter = Date.now() + 86_400_000
+      const made = await labCertificate({ subject: named(name), issuer, notAfter })
+      await writeFile(key, made.key.export({ type: 'pkcs8', format: 'pem' }))
+      await writeFile(cert, made.certificate.toString())
+      return made.certificate.fingerprint256
+    }
+    const first = await write('one')
+    const ending = new AbortController()
+    let url = ''
+    const tls = ['--tls-cert-file', cert, '--tls-private-key-file', key]
+    const running = runInProcess(
+      [
+        'issuer',
+        'serve',
+        '--port',
+        '0',
+        '--output',
+        'json',
+        ...tls,
+        '--data-dir',
+        server.dataDirectory,
+      ],
+      {
+        drain: ending.signal,
+        onStdout: (text) => {
+          url = (JSON.parse(text) as { url: string }).url
+        },
+      },
+    )
+    await eventually('a listener', () => url !== '')
+    expect(await certificateAt(url)).toBe(first)
+    const second = await write('two')
+    await eventually('the new certificate', async () => (await certificateAt(url)) === second)
+    ending.abort()
+    expect((await running).code).toBe(0)
+  })
+
+  test('serve refuses a key of another certificate by name', async () => {
+    const [cert, key] = [join(scratch, 'tls.crt'), join(scratch, 'tls.key')]
+    const issuer = await labCertificate({ subject: named('ca'), ca: true })
+    await writeFile(cert, issuer.certificate.toString())
+    await writeFile(
+      key,
+      generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({
+        type: 'pkcs8',
+        format: 'pem',
+      }),
+    )
+    const tls = ['--tls-cert-file', cert, '--tls-private-key-file', key]
+    const { code, stderr } = await run(server, 'serve', '--port', '0', ...tls)
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringContaining(`${key} is not the key of the certificate`),
+    ])
   })
 })

@@ -1,12 +1,15 @@
-import { readFile } from 'node:fs/promises'
 import {
   CommandFailed,
+  type Logger,
   type OptionTable,
+  type OptionValues,
   systemClock,
   systemErrorCode,
   WrongUsage,
 } from '../../core/index.ts'
+import type { ServingCertificate } from '../../pki/index.ts'
 import { defineCommand } from '../command.ts'
+import type { Io } from '../io.ts'
 import { issuerSourceOptions, openIssuerSource } from '../issuer-source.ts'
 import { outputOption } from '../shared-options.ts'
 import { createLogger } from '../stderr-logger.ts'
@@ -29,7 +32,8 @@ const options = {
   },
   'tls-cert-file': {
     type: 'path',
-    describe: 'certificate, PEM; without one HTTP is spoken, for a proxy in front that has one',
+    describe:
+      'certificate, PEM, read again when it changes; without one HTTP is spoken, for a proxy in front that has one',
     group: 'Serving',
     placeholder: 'FILE',
   },
@@ -50,18 +54,23 @@ const options = {
   ...outputOption,
 } as const satisfies OptionTable
 
-async function readPem(path: string): Promise<string> {
-  return readFile(path, 'utf8').catch((cause: unknown) => {
-    const why = systemErrorCode(cause) ?? 'unknown error'
-    throw new CommandFailed('TLS_FILE_UNREADABLE', `cannot read ${path}: ${why}`, { cause })
-  })
+interface ServingParts {
+  readonly io: Io
+  readonly log: Logger
+  readonly certificate: ServingCertificate | undefined
 }
 
-async function tlsOf(certFile: string | undefined, keyFile: string | undefined) {
-  if (certFile === undefined && keyFile === undefined) return {}
+/** The certificate of the files, if they were named; it follows them. */
+async function openCertificate(
+  certFile: string | undefined,
+  keyFile: string | undefined,
+  log: Logger,
+): Promise<ServingCertificate | undefined> {
+  if (certFile === undefined && keyFile === undefined) return undefined
   if (certFile === undefined || keyFile === undefined)
     throw new WrongUsage('--tls-cert-file and --tls-private-key-file go together')
-  return { tls: { certPem: await readPem(certFile), keyPem: await readPem(keyFile) } }
+  const { openServingCertificate } = await import('../../pki/index.ts')
+  return openServingCertificate({ certFile, keyFile, clock: systemClock, log })
 }
 
 /** `sallyport issuer serve`. */
@@ -80,30 +89,43 @@ export const issuerServeCommand = defineCommand({
     },
   ],
   run: async ({ options: values }, io) => {
-    const tls = await tlsOf(values.tlsCertFile, values.tlsPrivateKeyFile)
-    const { DocumentListener, followDocuments } = await import('../../issuer/publish/index.ts')
-    const read = await openIssuerSource(values, io)
-    const first = await read(io.drain)
-    const { bindAddress: address, port, interval: everyMs } = values
-    const listener = new DocumentListener(first, { address, port, ...tls })
-    const url = await listener.listen().catch((cause: unknown) => {
-      const why = systemErrorCode(cause) ?? 'unknown error'
-      throw new CommandFailed('CANNOT_LISTEN', `cannot listen on ${address}:${port}: ${why}`, {
-        cause,
-      })
-    })
-    io.stdout(
-      values.output === 'json'
-        ? `${JSON.stringify({ url, issuer: first.issuer })}\n`
-        : `${first.issuer} is served on ${url}\n`,
-    )
     const log = createLogger({
       level: 'info',
       format: 'text',
       clock: systemClock,
       write: (line) => io.stderr(line),
     })
-    await followDocuments({ read, everyMs, log, onRead: (found) => listener.show(found) }, io.drain)
-    await listener.close()
+    const certificate = await openCertificate(values.tlsCertFile, values.tlsPrivateKeyFile, log)
+    try {
+      await serve(values, { io, log, certificate })
+    } finally {
+      certificate?.close()
+    }
   },
 })
+
+async function serve(
+  values: OptionValues<typeof options>,
+  { io, log, certificate }: ServingParts,
+): Promise<void> {
+  const { DocumentListener, followDocuments } = await import('../../issuer/publish/index.ts')
+  const read = await openIssuerSource(values, io)
+  const first = await read(io.drain)
+  const { bindAddress: address, port, interval: everyMs } = values
+  const tls = certificate && { tls: certificate.current }
+  const listener = new DocumentListener(first, { address, port, ...tls })
+  certificate?.onNew((next) => listener.useCertificate(next))
+  const url = await listener.listen().catch((cause: unknown) => {
+    const why = systemErrorCode(cause) ?? 'unknown error'
+    throw new CommandFailed('CANNOT_LISTEN', `cannot listen on ${address}:${port}: ${why}`, {
+      cause,
+    })
+  })
+  io.stdout(
+    values.output === 'json'
+      ? `${JSON.stringify({ url, issuer: first.issuer })}\n`
+      : `${first.issuer} is served on ${url}\n`,
+  )
+  await followDocuments({ read, everyMs, log, onRead: (found) => listener.show(found) }, io.drain)
+  await listener.close()
+}

@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto'
 import { type KeySet, refusePrivateMembers, renderJwks } from '../../jose/index.ts'
+import { entityTagOf } from './entity-tag.ts'
 
 /** A document as it is served: finished bytes and their headers. */
 export interface IssuerDocument {
@@ -59,5 +59,5 @@ function discoveryBytes(facts: IssuerFacts, keys: KeySet): Buffer {
 const finished = (body: Buffer, contentType: string): IssuerDocument => ({
   body,
   contentType,
-  etag: `"${createHash('sha256').update(body).digest('base64url').slice(0, 27)}"`,
+  etag: entityTagOf(body),
 })

@@ -34,6 +34,12 @@ export const defaultRotationTimes: RotationTimes = {
   marginMs: 10 * 60_000,
 }
 
+/** As many keys as relying parties read; AWS and ours stop there. */
+const mostKeys = 100
+
+/** Whether a further key would be one too many. */
+export const isFull = (ring: KeyRing): boolean => ring.length >= mostKeys
+
 /** The key that signs: the youngest whose time has come. */
 export function signingKeyOf(ring: KeyRing, now: number): RingKey | undefined {
   return ring.findLast(({ signsFrom }) => signsFrom <= now)

@@ -13,6 +13,7 @@ import { readIssuerRecord } from '../documents/issuer-name.ts'
 import {
   defaultRotationTimes,
   droppedAt,
+  isFull,
   type KeyStage,
   type RingKey,
   signingKeyOf,
@@ -67,9 +68,19 @@ export function beginRotation(
         `a rotation is under way: key ${coming.kid} begins to sign at ${kubeTime(coming.signsFrom)}`,
         { hint: 'wait until then; `sallyport issuer keys` shows where it stands' },
       )
+    if (isFull(stored.ring)) throw tooManyKeys(stored.ring.length)
     return withNewKey(stored, key, now, times)
   })
 }
+
+const tooManyKeys = (count: number): CommandFailed =>
+  new CommandFailed(
+    'TOO_MANY_KEYS',
+    `${count} keys are published, and relying parties read no more`,
+    {
+      hint: 'a key is dropped when its last token has died, `sallyport issuer keys` says when; shorter lives of tokens (--service-account-max-token-expiration, --no-service-account-extend-token-expiration) keep fewer keys',
+    },
+  )
 
 /** Drops every key for a new one, at once: for keys that somebody else may have. */
 export function replaceKeys(

@@ -1,11 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type KubeObject, type Logger, silentLogger, wellKnownKinds } from '../../core/index.ts'
+import { signingKey } from '../../jose/index.ts'
 import { privateKeyFor } from '../../jose/jose.suite.ts'
 import { FakeClusterView } from '../../testing/fake-cluster-view.ts'
 import { defaultRotationTimes as times } from './key-ring.ts'
 import { beginRotation, readSigningKeys, replaceKeys } from './rotate-keys.ts'
 import { StoredKeys, type StoredKeysParts } from './stored-keys.ts'
-import { signingKeysKey } from './stored-ring.ts'
+import { renderRing, signingKeysKey } from './stored-ring.ts'
 
 const clock = { now: () => Date.now(), monotonic: () => Date.now() }
 const firstKey = privateKeyFor('ES256')
@@ -154,6 +155,75 @@ test('with key files nothing is rotated, and the reason is said [ISS-G6]', async
       code: 'KEYS_IN_FILES',
       message: expect.stringContaining('--service-account-signing-key-file'),
     })
+})
+
+describe('with a hundred keys, as many as relying parties read [ISS-G10]', () => {
+  const keys = Array.from({ length: 100 }, () => signingKey(privateKeyFor('ES256')))
+  const putRing = (lastTokenMs: number) => {
+    const now = Date.now()
+    const ring = keys.map(({ kid }, index) => ({
+      kid,
+      publishedAt: now - 2 * day,
+      signsFrom: now - 2 * day + index,
+      tokensUntil: now + (index === 0 ? lastTokenMs : 365 * day),
+    }))
+    view.put(renderRing({ ring, keys: new Map(keys.map((key) => [key.kid, key])) }))
+  }
+
+  test('rotate is refused, and says what keeps them', async () => {
+    putRing(365 * day)
+    await open()
+    await expect(beginRotation(keeper(), ending.signal)).rejects.toMatchObject({
+      code: 'TOO_MANY_KEYS',
+      message: expect.stringContaining('100 keys are published'),
+    })
+    expect(await replaceKeys(keeper(), ending.signal)).toHaveLength(1)
+  })
+
+  test('the schedule waits until one is dropped, and says so', async () => {
+    const warnings: string[] = []
+    const log: Logger = { ...silentLogger, warn: (_fields, text) => void warnings.push(text) }
+    putRing(3 * day)
+    const server = await open({ rotationPeriodMs: day, log })
+    await pass(2 * day)
+    expect(kidsOf(server)).toEqual(keys.map(({ kid }) => kid))
+    expect(warnings).toEqual([expect.stringContaining('no further key is made until')])
+    await pass(day + times.marginMs)
+    const followed = () =>
+      expect(kidsOf(server).slice(0, 99)).toEqual(keys.slice(1).map(({ kid }) => kid))
+    await vi.waitFor(followed)
+    await vi.waitFor(() => expect(kidsOf(server)).toHaveLength(100), { timeout: 15_000 })
+  })
+})
+
+/** What is written is there at once; the answer comes when it may. */
+class SlowAnswers extends FakeClusterView {
+  answer = Promise.resolve()
+
+  override async write(...args: Parameters<FakeClusterView['write']>): Promise<KubeObject> {
+    const { answer } = this
+    const written = await super.write(...args)
+    await answer
+    return written
+  }
+}
+
+test('an answer that comes late does not undo what was done since [ISS-G5]', async () => {
+  const slow = new SlowAnswers()
+  const keys = await open({ view: slow })
+  const { kid } = keys.current.signer
+  let arrive = () => {}
+  slow.answer = new Promise((resolve) => {
+    arrive = resolve
+  })
+  const noting = keys.noteToken(kid, Date.now() + day)
+  await pass(0)
+  slow.answer = Promise.resolve()
+  const [report] = await replaceKeys({ view: slow, clock }, ending.signal)
+  await pass(0)
+  arrive()
+  await noting
+  expect(kidsOf(keys)).toEqual([report?.kid])
 })
 
 describe('a server that has lost sight of the keys [ISS-G4]', () => {

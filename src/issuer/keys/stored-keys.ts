@@ -15,6 +15,7 @@ import type { IssuerKeys, KeyState } from './issuer-keys.ts'
 import {
   advanced,
   defaultRotationTimes,
+  isFull,
   lastPublishedAt,
   nextChangeAt,
   type RotationTimes,
@@ -58,6 +59,8 @@ export class StoredKeys implements IssuerKeys {
   #seenAt: number
   /** Of the Secret that was taken in last. */
   #version: string | undefined
+  /** How often one was. */
+  #taken = 0
 
   private constructor(parts: StoredKeysParts, stored: StoredRing) {
     this.#parts = parts
@@ -131,6 +134,7 @@ export class StoredKeys implements IssuerKeys {
     try {
       this.#know(parseRing(secret))
       this.#version = secret.metadata.resourceVersion
+      this.#taken += 1
     } catch (err) {
       this.#parts.log.error(
         { err },
@@ -207,7 +211,7 @@ export class StoredKeys implements IssuerKeys {
 
   #successorDueAt(stored: StoredRing = this.#stored): number {
     const { rotationPeriodMs = 0 } = this.#parts
-    if (rotationPeriodMs === 0) return Number.POSITIVE_INFINITY
+    if (rotationPeriodMs === 0 || isFull(stored.ring)) return Number.POSITIVE_INFINITY
     return lastPublishedAt(stored.ring) + rotationPeriodMs
   }
 
@@ -234,22 +238,36 @@ export class StoredKeys implements IssuerKeys {
       this.#waitFor(retryMs)
       return
     }
+    this.#warnIfFull()
     this.#tell()
+  }
+
+  #warnIfFull(): void {
+    const { rotationPeriodMs = 0, log } = this.#parts
+    const { ring } = this.#stored
+    if (rotationPeriodMs > 0 && isFull(ring))
+      log.warn(
+        { keys: ring.length },
+        'no further key is made until the last token of one has died: relying parties read no more of them; shorter lives of tokens keep fewer',
+      )
   }
 
   async #change(change: (stored: StoredRing) => StoredRing | undefined): Promise<void> {
     const { view, signal } = this.#parts
     let changed: StoredRing | undefined
+    let taken = 0
     await changeObject(
       { view, kind: wellKnownKinds.secret, key: signingKeysKey },
       (present) => {
         if (!present) return undefined
+        taken = this.#taken
         changed = change(parseRing(present))
         return changed && renderRing(changed, present)
       },
       signal,
     )
-    if (changed) this.#know(changed)
+    // What was taken in meanwhile is this very change or a later one, which it must not undo.
+    if (changed && taken === this.#taken) this.#know(changed)
   }
 }
 

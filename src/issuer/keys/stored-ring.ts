@@ -27,7 +27,8 @@ class SigningKeysInvalid extends SallyportError {
   constructor(why: string) {
     super(
       `the Secret ${signingKeysKey.namespace}/${signingKeysKey.name} cannot be used: ${why}; ` +
-        'restore it, or delete it to start with a new key (every token that exists dies then)',
+        'start the server with --service-account-signing-key-file and the file pki/sa.key of its data directory, ' +
+        'mend the Secret or delete it (tokens of all keys but that one die then), and start it as before',
     )
   }
 }

@@ -1,16 +1,23 @@
-import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
-import { createServer as createTlsServer } from 'node:https'
+import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
+import type { Secret } from '../../core/index.ts'
+import { entityTagOf, isKnownByClient } from '../documents/entity-tag.ts'
 import { discoveryPath, jwksPath } from '../documents/issuer-documents.ts'
 import type { PublicDocument, PublicDocuments } from './public-documents.ts'
+
+/** A certificate with its key. */
+export interface ListenerCertificate {
+  readonly certPem: string
+  readonly keyPem: Secret
+}
 
 /** Where to listen; without a certificate somebody in front has to speak TLS. */
 export interface ListenerOptions {
   readonly address: string
   readonly port: number
-  readonly tls?: { readonly certPem: string; readonly keyPem: string }
+  readonly tls?: ListenerCertificate
 }
 
 const limits = { headersTimeout: 10_000, requestTimeout: 10_000, keepAliveTimeout: 60_000 }
@@ -18,7 +25,7 @@ const maxConnections = 1_000
 
 /** Serves the two documents and nothing else, to everybody. */
 export class DocumentListener {
-  readonly #server: Server
+  readonly #server: Server | TlsServer
   readonly #options: ListenerOptions
   #documents: PublicDocuments
 
@@ -27,7 +34,7 @@ export class DocumentListener {
     this.#options = options
     const { tls } = options
     this.#server = tls
-      ? createTlsServer({ cert: tls.certPem, key: tls.keyPem, ...limits }, this.#answer)
+      ? createTlsServer({ ...contextOf(tls), ...limits }, this.#answer)
       : createServer(limits, this.#answer)
     this.#server.maxConnections = maxConnections
   }
@@ -35,6 +42,11 @@ export class DocumentListener {
   /** From now on these are served. */
   show(documents: PublicDocuments): void {
     this.#documents = documents
+  }
+
+  /** From now on this certificate is shown. */
+  useCertificate(certificate: ListenerCertificate): void {
+    if ('setSecureContext' in this.#server) this.#server.setSecureContext(contextOf(certificate))
   }
 
   /** Opens the port; returns the URL. */
@@ -65,12 +77,12 @@ export class DocumentListener {
       response.writeHead(405, { Allow: 'GET, HEAD' }).end()
       return
     }
-    const etag = `"${createHash('sha256').update(document.body).digest('base64url').slice(0, 27)}"`
+    const etag = entityTagOf(document.body)
     response.setHeader('Cache-Control', document.cacheControl)
     response.setHeader('ETag', etag)
     // Browsers verify tokens too, and there is nothing here to steal.
     response.setHeader('Access-Control-Allow-Origin', '*')
-    if (request.headers['if-none-match'] === etag) {
+    if (isKnownByClient(request.headers['if-none-match'], etag)) {
       response.writeHead(304).end()
       return
     }
@@ -85,3 +97,8 @@ export class DocumentListener {
     return path === jwksPath ? this.#documents.jwks : undefined
   }
 }
+
+const contextOf = ({ certPem, keyPem }: ListenerCertificate) => ({
+  cert: certPem,
+  key: keyPem.reveal(),
+})

@@ -7,6 +7,7 @@ import {
   type IssuerDocuments,
   type IssuerFacts,
   type IssuerKeys,
+  isKnownByClient,
   jwksPath,
   renderIssuerDocuments,
 } from '../../issuer/index.ts'
@@ -89,7 +90,7 @@ export class IssuerDocumentServer {
   /** As the client names the server, an issuer that moved here may still be asked for by its old host. */
   #documentsFor({ headers }: IncomingMessage): IssuerDocuments | undefined {
     const host = headers.host ?? headers[':authority']
-    return (typeof host === 'string' && this.#byHost.get(host)) || this.#documents
+    return (typeof host === 'string' && this.#byHost.get(host.toLowerCase())) || this.#documents
   }
 
   #answer(
@@ -104,7 +105,7 @@ export class IssuerDocumentServer {
     const maxAge = this.#keys.current.maxAgeSeconds
     response.setHeader('Cache-Control', `public, max-age=${maxAge}`)
     response.setHeader('ETag', etag)
-    if (matches(request.headers['if-none-match'], etag)) {
+    if (isKnownByClient(request.headers['if-none-match'], etag)) {
       response.writeHead(304).end()
       return
     }
@@ -112,7 +113,3 @@ export class IssuerDocumentServer {
     response.end(request.method === 'HEAD' ? undefined : body)
   }
 }
-
-const matches = (header: string | undefined, etag: string): boolean =>
-  header !== undefined &&
-  header.split(',').some((each) => each.trim() === '*' || each.trim().replace(/^W\//, '') === etag)
