@@ -74,13 +74,22 @@ function portPairs({ forward, listenPort, forwardIp, forwardPort }: GuardValues)
 /** Specific addresses only: the add-on may listen on the same port of loopback. */
 function listenAddresses({ listenAddress, listenOnPodIp }: GuardValues, io: Io): readonly string[] {
   if (listenAddress.length > 0) return listenAddress
-  const told = io.env['POD_IPS'] ?? io.env['POD_IP']
-  if (told) return told.split(',').map((address) => address.trim())
+  if (!listenOnPodIp)
+    throw new CommandFailed(
+      'NO_LISTEN_ADDRESS',
+      "the Pod's addresses are not wanted, nor is another",
+      {
+        hint: 'give --listen-address, or leave --listen-on-pod-ip as it is',
+      },
+    )
+  const told = (io.env['POD_IPS'] || io.env['POD_IP'] || '').split(',').map((text) => text.trim())
+  const given = told.filter((address) => address !== '')
+  if (given.length > 0) return given
   const own = Object.values(networkInterfaces())
     .flatMap((list) => list ?? [])
     .filter(({ internal, scopeid }) => !internal && !scopeid)
     .map(({ address }) => address)
-  if (listenOnPodIp && own.length > 0) return own
+  if (own.length > 0) return own
   throw new CommandFailed('NO_LISTEN_ADDRESS', "the Pod's addresses are not known", {
     hint: 'set POD_IP from status.podIP by the downward API, or give --listen-address',
   })

@@ -227,6 +227,22 @@ describe('sallyport guard', () => {
     expect([...hosts].sort()).toEqual(own.sort())
   })
 
+  test.each([
+    ['one with a comma behind it', { POD_IPS: '127.0.0.1,' }],
+    ['an empty list and one address', { POD_IPS: '', POD_IP: ' 127.0.0.1' }],
+  ])('listens on the addresses of the downward API only: %s [ADDON-R37]', async (_what, env) => {
+    const ca = ['--ca-file', join(directory, 'ca.crt'), '--audience', 'default/web']
+    const { places } = await runGuard([...base, ...ca], env)
+    expect(places.map((place) => place.replace(/:\d+$/, ''))).toEqual(['127.0.0.1', '127.0.0.1'])
+  })
+
+  test("needs another address when the Pod's are not wanted", async () => {
+    const ca = ['--ca-file', join(directory, 'ca.crt'), '--audience', 'default/web']
+    const args = ['guard', ...ca, '--listen-on-pod-ip=false']
+    const { code, stderr } = await runInProcess(args, { env: { POD_IP: '127.0.0.1' } })
+    expect([code, stderr]).toEqual([1, expect.stringContaining('give --listen-address')])
+  })
+
   test('shares a port with the add-on, which nobody else reaches [ADDON-R31, ADDON-R37]', async () => {
     const args = ['guard', '--listen-address', '127.0.0.2', '--listen-port', String(forwardPort)]
     const ca = ['--ca-file', join(directory, 'ca.crt'), '--audience', 'default/web']

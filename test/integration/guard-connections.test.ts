@@ -222,6 +222,14 @@ test.each(['0.0.0.0', '::', '0:0:0:0:0:0:0:0', '::ffff:0.0.0.0', '::FFFF:0:0'])(
   },
 )
 
+test.each(['', 'localhost', '127.1'])(
+  '%j is no address to listen on [ADDON-R37]',
+  async (address) => {
+    const addresses = ['127.0.0.1', address]
+    await expect(startGuardLab({ addresses })).rejects.toThrow(`${JSON.stringify(address)} is none`)
+  },
+)
+
 test('several port pairs are served by one guard [ADDON-G1]', async () => {
   const lab = await start()
   const second = await start()

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { WrongUsage } from '../../core/index.ts'
 import type { Place } from './upstream.ts'
 
@@ -14,6 +15,11 @@ export function checkPlaces({ addresses, ports, health }: Places): void {
   if (wildcard !== undefined || addresses.length === 0)
     throw new WrongUsage(
       'the guard listens on the addresses of its Pod only, never on all: give --listen-address, or POD_IP by the downward API',
+    )
+  const unfit = addresses.find((address) => isIP(address) === 0)
+  if (unfit !== undefined)
+    throw new WrongUsage(
+      `the guard listens on IP addresses, and ${JSON.stringify(unfit)} is none: see --listen-address, POD_IPS and POD_IP`,
     )
   const circle = ports.find(
     ({ listenPort, forward }) =>
