@@ -27,7 +27,7 @@ export function refuseAmbiguousHeaders(
       seen ??= new Set()
       if (seen.has(name)) throw badRequest(`the header ${name} is there twice`)
       seen.add(name)
-    } else if (/[_.]/.test(name) && framing.has(foldHeaderName(name))) {
+    } else if (/[^a-z0-9-]/.test(name) && framing.has(foldHeaderName(name))) {
       throw badRequest(`the header ${JSON.stringify(spelt)} is an odd spelling of another one`)
     }
   }

@@ -9,7 +9,7 @@ test('every value of a header is found, in order, whatever its case', () => {
   expect(rawHeaderValues(raw, 'x-users')).toEqual([])
 })
 
-test.each(['X_Remote_User', 'x.remote.user', 'X-REMOTE-USER', 'x-remote_user'])(
+test.each(['X_Remote_User', 'x.remote.user', 'X-REMOTE-USER', 'x-remote_user', 'X!Remote~User'])(
   '%s folds to the header that a careless reader takes it for',
   (name) => {
     expect(foldHeaderName(name)).toBe('x-remote-user')

@@ -37,8 +37,8 @@ export function withoutHeaders(
 
 /**
  * A header name as the most careless reader behind us would take it: CGI and its heirs see no
- * difference between `-`, `_` and `.`, nor between cases.
+ * difference between `-` and whatever else is no letter and no digit, nor between cases.
  */
 export function foldHeaderName(name: string): string {
-  return name.toLowerCase().replaceAll(/[_.]/g, '-')
+  return name.toLowerCase().replaceAll(/[^a-z0-9-]/g, '-')
 }

@@ -276,7 +276,7 @@ test('groups, uid and impersonation are told when asked for, whatever is in them
   const utf8 = (text: string): string => Buffer.from(text, 'latin1').toString('utf8')
   expect(addon.values('impersonate-user').map(utf8)).toEqual(['山田'])
   expect(addon.values('impersonate-group').map(utf8)).toEqual(claims.groups)
-  expect(addon.values('impersonate-extra-example-com%2fscope')).toEqual(['x'])
+  expect(addon.values('impersonate-extra-example-com-2fscope')).toEqual(['x'])
 })
 
 test('limits have defaults that end everything', () => {

@@ -85,7 +85,7 @@ export class LabAddon {
   }
 }
 
-const foldName = (name: string): string => name.toLowerCase().replaceAll(/[_.]/g, '-')
+const foldName = (name: string): string => name.toLowerCase().replaceAll(/[^a-z0-9]/g, '-')
 
 /** A guard in front of an add-on, with everything that tests turn. */
 export interface GuardLab {
