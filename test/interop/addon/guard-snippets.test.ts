@@ -13,7 +13,14 @@ import {
   labSigner,
   sans,
 } from '../../../src/addon/token/token-lab.suite.ts'
-import { type LabCertificate, labNow, usage } from '../../../src/pki/certificate-lab.suite.ts'
+import {
+  attribute,
+  distinguishedName,
+  type LabCertificate,
+  labNow,
+  named,
+  usage,
+} from '../../../src/pki/certificate-lab.suite.ts'
 import { findProgram, type Peer, pathOrReason } from '../../support/peers.ts'
 
 const page = readFileSync(new URL('../../../docs/features/guard.md', import.meta.url), 'utf8')
@@ -86,6 +93,8 @@ const languages = [
   ['Python', python, () => ({ program: python ?? '', args: [join(directory, 'verify.py')] })],
 ] as const
 
+const nodesName = distinguishedName([attribute('O', 'system:nodes')], [attribute('CN', 'n1')])
+
 /** Signers and what is forged on their behalf, and what must become of it. */
 const tokens: readonly (readonly [
   name: string,
@@ -108,11 +117,13 @@ const tokens: readonly (readonly [
   ['with crit', {}, { header: { crit: ['x'] } }, 'refused'],
   ["by a user's certificate", { usages: [usage.clientAuth] }, {}, 'refused'],
   ["by a kubelet's certificate", { extensions: [sans('node-1')] }, {}, 'refused'],
+  ['by a node that has the name', { subject: named('system:node:n1') }, {}, 'refused'],
+  ['by one of the nodes', { subject: nodesName }, {}, 'refused'],
   ['by an expired certificate', { notAfter: labNow - 1000 }, {}, 'refused'],
   ['without certificates', {}, { header: { x5c: [] } }, 'refused'],
 ]
 
-describe.each(languages)('the page in %s [ADDON-G7]', (_language, isHere, start) => {
+describe.each(languages)('the page in %s [ADDON-G7, ADDON-X13]', (_language, isHere, start) => {
   test.skipIf(!isHere)('believes and refuses what the guard does', async () => {
     const lines: string[] = []
     for (const [, order, forgery] of tokens)
