@@ -19,6 +19,8 @@ describe('what cannot work is told before anything is read or sent', () => {
     [['jane', '--as', 'user', '--discovery-only', '--token', token], '--as user NAME'],
     [['--cluster-info-file', 'a'], 'a token that gets the certificate is missing'],
     [['host', '--token', 'abcdef'], 'not of the form id.secret'],
+    [['--cluster-info-file', 'a', '--token', 'abcdef'], 'not of the form id.secret'],
+    [['host', '--token', token, '--tls-bootstrap-token', 'x.y'], 'not of the form id.secret'],
     [['http://host', '--token', token], 'clear text'],
     [['host', '--token', token, '--discovery-token-ca-cert-hash', 'x'], 'no pin of a CA'],
     [['host', '--token', token, '--node-name', 'A_B'], 'cannot be the name of a node'],
@@ -38,5 +40,10 @@ describe('what cannot work is told before anything is read or sent', () => {
     const { code, stdout, stderr } = await startJoin(args).ended
     expect([code, stdout, stderr]).toEqual([2, '', expect.stringContaining(said)])
     expect(stderr).not.toContain('q7w8e9r0t1y2u3i4')
+  })
+  test('a token in the environment and a file with one, which is meant is not known', async () => {
+    const env = { SALLYPORT_TOKEN: token }
+    const { code, stderr } = await startJoin(['host', '--token-file', 'a'], env).ended
+    expect([code, stderr]).toEqual([2, expect.stringContaining('--token (or SALLYPORT_TOKEN) and')])
   })
 })

@@ -376,6 +376,19 @@ describe('a document finds the cluster', () => {
       expect(said).toMatchObject(good)
     },
   )
+
+  test('and the pins that come with the token hold for it as well [DISC-C1, DISC-R14]', async () => {
+    const token = await createToken(server)
+    const args = ['--cluster-info-file', await document(), '--node-name', 'pinned', '--out', out()]
+    const wrong = `${token}@sha256:${'0'.repeat(64)}`
+    const refused = await joined([...args, '--token', wrong, '--output', 'json'])
+    expect([refused.code, JSON.parse(refused.stdout)]).toMatchObject([
+      1,
+      { error: { code: 'PIN_MISMATCH' } },
+    ])
+    const pin = spkiPin(server.serving.pki.clusterCa.certificate)
+    expect(await joined([...args, '--token', `${token}@${pin}`])).toMatchObject(good)
+  })
 })
 
 test('a captured request is good for nothing else [DISC-S9, DISC-T3]', async () => {

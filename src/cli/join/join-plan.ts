@@ -1,7 +1,8 @@
 import { hostname } from 'node:os'
 import { type Secret, WrongUsage } from '../../core/index.ts'
 import type { JoinIdentity } from '../../discovery/join/index.ts'
-import type { JoinOptions } from './join-options.ts'
+import { environmentOf } from '../options/option-names.ts'
+import { type JoinOptions, joinOptions } from './join-options.ts'
 
 /** Where a token or a document is read from. */
 export type Source =
@@ -19,7 +20,7 @@ export type Method =
 export interface JoinPlan {
   /** Absent if nothing says where the cluster is: a certificate that is there can renew itself. */
   readonly method?: Method
-  /** What gets the certificate; absent if none is wanted or none was given. */
+  /** What gets the certificate, if one is wanted; absent if none was given. */
   readonly bootstrapToken?: Source
   /** Absent with --discovery-only. */
   readonly identity?: JoinIdentity
@@ -40,7 +41,7 @@ export function planJoin(options: JoinOptions, args: readonly string[]): JoinPla
   const method = chooseMethod(options, addresses, { token, discoveryToken })
   const plan = {
     ...(method && { method }),
-    ...(bootstrapToken && identity && { bootstrapToken }),
+    ...(bootstrapToken && { bootstrapToken }),
     ...(identity && { identity }),
   }
   checkPlan(plan, options)
@@ -71,10 +72,12 @@ function splitArguments(
 function tokenSource(
   text: Secret | undefined,
   path: string | undefined,
-  name: string,
+  name: 'token' | 'discovery-token' | 'tls-bootstrap-token',
 ): Source | undefined {
   if (text && path !== undefined)
-    throw new WrongUsage(`--${name} and --${name}-file say the same: give one of them`)
+    throw new WrongUsage(
+      `--${name} (or ${environmentOf(name, joinOptions[name])}) and --${name}-file say the same: give one of them`,
+    )
   if (text) return text.reveal() === '-' ? { from: 'stdin' } : { from: 'argument', text }
   return path === undefined ? undefined : fileSource(path)
 }

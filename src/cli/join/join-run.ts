@@ -7,6 +7,7 @@ import {
   type DiscoveryOrder,
   type DiscoveryParts,
   discoverCluster,
+  parseJoinToken,
   systemRoots,
 } from '../../discovery/client/index.ts'
 import type { Io } from '../io.ts'
@@ -62,12 +63,12 @@ export class JoinRun {
     const { options } = this
     const order: DiscoveryOrder = {
       method: await this.#methodOf(method),
-      pins: options.discoveryTokenCaCertHash,
+      pins: [...options.discoveryTokenCaCertHash, ...(await this.#pinsOfBootstrapToken())],
       keepAddress: options.keepAddress,
       timeoutMs: options.timeout,
       tokenTimeoutMs: options.tokenTimeout,
     }
-    requireSound(order)
+    asWrongUsage(() => checkDiscoveryOrder(order))
     const found = await discoverCluster(order, this.parts)
     const { advertised, asked, cluster } = found
     if (asked !== undefined && new URL(advertised).href !== new URL(asked).href)
@@ -75,6 +76,14 @@ export class JoinRun {
         `The cluster announces itself at ${advertised}, and ${asked} was asked: ${cluster.server} is used from now on${options.keepAddress ? '' : ' (--keep-address keeps the other)'}`,
       )
     return found
+  }
+
+  /** The token that gets the certificate is read first too: it may bring pins along, or be none at all. */
+  async #pinsOfBootstrapToken(): Promise<readonly string[]> {
+    const { bootstrapToken } = this.plan
+    if (!bootstrapToken) return []
+    const token = await this.token(bootstrapToken)
+    return asWrongUsage(() => parseJoinToken(token)).pins
   }
 
   async #methodOf(method: Method): Promise<DiscoveryMethod> {
@@ -93,9 +102,9 @@ export class JoinRun {
 }
 
 /** What is malformed is a matter of the command line. */
-function requireSound(order: DiscoveryOrder): void {
+function asWrongUsage<T>(check: () => T): T {
   try {
-    checkDiscoveryOrder(order)
+    return check()
   } catch (error) {
     if (!(error instanceof DiscoveryFailed)) throw error
     throw new WrongUsage(`${error.message}\nhint: ${error.hint}`)
