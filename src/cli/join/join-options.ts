@@ -82,7 +82,7 @@ export const joinOptions = {
     min: 0,
     default: 30_000,
     group: finding,
-    describe: 'how long to try while the cluster signs and does not know the token',
+    describe: 'how long to try while the cluster answers and does not know the token',
   },
   as: {
     type: 'choice',

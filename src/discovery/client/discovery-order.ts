@@ -40,7 +40,7 @@ export interface DiscoveryOrder {
   readonly keepAddress?: boolean
   /** How long to go on while the failure may pass; five minutes unless given, 0 is one attempt. */
   readonly timeoutMs?: number
-  /** How long to go on while the cluster signs and does not know the token; half a minute unless given. */
+  /** How long to go on while the cluster answers and does not know the token; half a minute unless given. */
   readonly tokenTimeoutMs?: number
 }
 

@@ -80,7 +80,7 @@ describe('[DISC-C6] each failure has its own reason and next step:', () => {
     lab.knowsSignedRequests = false
     lab.anonymous = false
     const finding = find()
-    await expect(finding).rejects.toMatchObject({ reason: 'auth-refused', mayPass: false })
+    await expect(finding).rejects.toMatchObject({ reason: 'auth-refused', mayPass: true })
     await expect(finding).rejects.not.toThrow('clock')
   })
 
@@ -268,6 +268,33 @@ describe('[DISC-R2, DISC-T7] a server that is not ready yet', () => {
         Object.assign(answer.headers, headers)
       }
       await expect(patiently(clock)).rejects.toMatchObject({ reason })
+    })
+  })
+
+  describe('a token that it does not know, with anonymous access off [DISC-S7]', () => {
+    beforeEach(() => {
+      lab.anonymous = false
+      lab.knowsSignedRequests = false
+    })
+
+    test('is found if it is made meanwhile', async () => {
+      const clock = new WaitingClock()
+      const finding = patiently(clock, () => {
+        lab.knowsSignedRequests = clock.monotonic() > 10_000
+      })
+      expect(await finding).toMatchObject({ asked: lab.address })
+    })
+
+    test('is said at once and given up after half a minute', async () => {
+      const clock = new WaitingClock()
+      const seen: string[] = []
+      const finding = patiently(clock, (progress) => {
+        if (progress.step === 'waiting') seen.push(progress.failure.reason)
+      })
+      await expect(finding).rejects.toMatchObject({ code: 'AUTH_REFUSED' })
+      expect(seen[0]).toBe('auth-refused')
+      expect(clock.monotonic()).toBeGreaterThan(20_000)
+      expect(clock.monotonic()).toBeLessThan(30_000)
     })
   })
 
