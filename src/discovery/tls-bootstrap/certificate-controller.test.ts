@@ -236,6 +236,16 @@ describe('approved by hand', () => {
     expect((await untilAnswered(cluster, 'a')).said).toEqual(said)
   })
 
+  test('[DISC-S11] the name of a node that is Ready by now is still its own', async () => {
+    const cluster = await startCluster({ maxUses: 1 })
+    await addNode(cluster, 'n1', 'True')
+    const order = { name: 'a', pem: nodeCsr('n1'), requester: bearerOf(id) }
+    await submit(cluster, { ...order, conditions: approvedNow() })
+    const { said, certificate } = await untilAnswered(cluster, 'a')
+    expect([said, certificate]).toEqual([['Approved:ByHand', 'Failed:NodeIsReady'], ''])
+    expect((await storedToken(cluster))?.uses).toBeUndefined()
+  })
+
   test('[DISC-S10] but our own approval ends with the token', async () => {
     const cluster = await startCluster({ expiresAt: 1 })
     const conditions = approvedNow().map((each) => ({ ...each, reason: 'AutoApproved' }))

@@ -5,7 +5,7 @@ import { isMachineRenewal } from './machine-renewal.ts'
 import { isReadyNode } from './ready-node.ts'
 import { signerRule } from './signer-rules.ts'
 import type { SigningRequest, Verdict } from './signing-request.ts'
-import { tokenIdOf, tokenRefusal } from './token-limits.ts'
+import { type Refusal, tokenIdOf, tokenRefusal } from './token-limits.ts'
 
 /** What a decision is made with. */
 export interface DecisionParts {
@@ -90,11 +90,19 @@ export async function joinRefusal(
   nodeName: string,
   { view, nowMs }: Pick<DecisionParts, 'view' | 'nowMs'>,
   signal: AbortSignal,
-): Promise<Pick<Verdict, 'reason' | 'message'> | undefined> {
+): Promise<Refusal | undefined> {
   const id = tokenIdOf(requester)
   const use = { nodeName, requestUid: uid, nowMs }
   const refusal = id === undefined ? undefined : await tokenRefusal(view, id, use, signal)
-  if (refusal) return refusal
+  return refusal ?? takeoverRefusal(nodeName, { view, nowMs }, signal)
+}
+
+/** Why nobody else may have the name of a node that is in service; undefined if it is not. */
+export async function takeoverRefusal(
+  nodeName: string,
+  { view, nowMs }: Pick<DecisionParts, 'view' | 'nowMs'>,
+  signal: AbortSignal,
+): Promise<Refusal | undefined> {
   if (!(await isReadyNode(view, nodeName, nowMs, signal))) return undefined
   return {
     reason: 'NodeIsReady',

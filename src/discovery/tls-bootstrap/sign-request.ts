@@ -9,7 +9,7 @@ import {
   parseCsr,
   signCsr,
 } from '../../pki/index.ts'
-import { nodeNameIn } from './decide-request.ts'
+import { nodeNameIn, takeoverRefusal } from './decide-request.ts'
 import { signerRule } from './signer-rules.ts'
 import { conditionOf, type SigningRequest, type Verdict } from './signing-request.ts'
 import { type Refusal, takeUse, tokenGone, tokenIdOf } from './token-limits.ts'
@@ -39,7 +39,7 @@ export async function signRequest(
     const asked = parseCsr(request.pem)
     const problem = rule.problemOf(asked, request.usages)
     if (problem !== undefined) return failed('SignerValidationFailure', problem)
-    const refusal = await takeTokenUse(request, asked, parts, signal)
+    const refusal = await refusalNow(request, asked, parts, signal)
     if (refusal) return failed(refusal.reason, refusal.message)
     return await signCsr(asked, {
       ca: parts.ca,
@@ -55,15 +55,20 @@ export async function signRequest(
 
 const failed = (reason: string, message: string): Verdict => ({ type: 'Failed', reason, message })
 
-async function takeTokenUse(
+/** Why a token gives no certificate now, whatever it was when the request was approved; a use is counted otherwise. */
+async function refusalNow(
   request: SigningRequest,
   asked: CertificateRequest,
-  { view, nowMs }: SigningParts,
+  parts: SigningParts,
   signal: AbortSignal,
 ): Promise<Refusal | undefined> {
   const id = tokenIdOf(request.requester)
   if (id === undefined || request.signer !== signers.kubeletClient) return undefined
-  const use = { nodeName: nodeNameIn(asked), requestUid: request.uid, nowMs }
+  const { view, nowMs } = parts
+  const nodeName = nodeNameIn(asked)
+  const taken = await takeoverRefusal(nodeName, parts, signal)
+  if (taken) return taken
+  const use = { nodeName, requestUid: request.uid, nowMs }
   const refusal = await takeUse(view, id, use, signal)
   // Whoever approves by hand may do so after the token's end; our own approval rests on the token.
   const isByHand = conditionOf(request, 'Approved')?.reason !== 'AutoApproved'
