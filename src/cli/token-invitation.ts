@@ -23,6 +23,7 @@ export async function invitationOf(
     server: location.addresses[0],
     pins: rootPins(location.rootsPem),
     token,
+    ...(location.systemRoots && { systemRoots: true }),
     ...(boundNodeName !== undefined && { nodeName: boundNodeName }),
   }
   const kubeadm = kubeadmJoinLine(invitation)

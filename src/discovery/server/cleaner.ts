@@ -54,7 +54,7 @@ export function createTokenCleaner(view: ClusterView, clock: Clock): Controller 
 /** Anything that is written there and is no time counts as past, as in Kubernetes. */
 function endOf({ data }: KubeObject): number | undefined {
   const encoded = isRecord(data) ? data['expiration'] : undefined
-  if (typeof encoded !== 'string') return undefined
+  if (typeof encoded !== 'string' || encoded === '') return undefined
   const end = Date.parse(Buffer.from(encoded, 'base64').toString())
   return Number.isNaN(end) ? 0 : end
 }

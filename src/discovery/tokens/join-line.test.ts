@@ -19,6 +19,12 @@ describe('the line by which a machine joins [DISC-S4]', () => {
     expect(kubeadmJoinLine(bound)).toBe(`kubeadm join 10.0.0.1:6443 ${flags} --node-name worker-1`)
   })
 
+  test('has no pin where the roots of the system count too, which would be refused', () => {
+    const open = { ...invitation, systemRoots: true }
+    expect(joinLine(open)).toBe(`sallyport join 10.0.0.1:6443 --token ${text}`)
+    expect(kubeadmJoinLine(open)).toBe(`kubeadm join 10.0.0.1:6443 ${flags}`)
+  })
+
   test.each([
     ['https://api.example.com', 'api.example.com:443'],
     ['https://[::1]:6443', '[::1]:6443'],

@@ -6,6 +6,8 @@ export interface JoinInvitation {
   readonly server: string
   /** The pin of every root of the cluster. */
   readonly pins: readonly string[]
+  /** Whether the roots of the joining system count as well: no pin covers those, so our line has none. */
+  readonly systemRoots?: boolean
   readonly token: BootstrapToken
   /** The only node that may join with it, so the machine must take this name. */
   readonly nodeName?: string
@@ -15,10 +17,11 @@ const kubernetesSecretLength = 16
 
 /** The command by which a machine joins with Sallyport. */
 export function joinLine(invitation: JoinInvitation): string {
-  const { server } = invitation
+  const { server, systemRoots = false } = invitation
   const { pathname, protocol } = new URL(server)
   const address = pathname === '/' && protocol === 'https:' ? hostAndPort(server) : server
-  return ['sallyport join', address, ...flagsOf(invitation)].join(' ')
+  const pins = systemRoots ? [] : invitation.pins
+  return ['sallyport join', address, ...flagsOf({ ...invitation, pins })].join(' ')
 }
 
 /** The command by which a machine joins with kubeadm; undefined if kubeadm cannot. */

@@ -73,7 +73,8 @@ function fieldsOf(object: KubeObject): Fields {
   return {
     id: text('token-id') ?? '',
     secret: text('token-secret') ?? '',
-    expiration: text('expiration'),
+    // Nothing written there is no end, as in Kubernetes.
+    expiration: text('expiration') || undefined,
     extraGroups: listOf(text('auth-extra-groups')),
     maxUses: text('max-uses'),
     uses: text(usesField),

@@ -124,6 +124,10 @@ describe('the Secret of a token', () => {
     expect(isExpired(endless, Number.MAX_SAFE_INTEGER)).toBe(false)
   })
 
+  test('with an empty end never expires, as in Kubernetes', () => {
+    expect(readTokenSecret(changed({ expiration: '' })).stored).not.toHaveProperty('expiresAt')
+  })
+
   test('whatever is in it, reading it breaks nothing', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.oneof(fc.string(), fc.integer())), (data) => {
