@@ -164,9 +164,12 @@ describe('at trace [DISC-T9]', () => {
   test('a link to a document is shown without its query, which may be a password', async () => {
     const { log, lines } = traced()
     const method = { by: 'url' as const, url: `${lab.address}/cluster.yaml?sig=hunter2` }
-    const parts = { log, systemRoots: () => Promise.resolve([lab.ca.bundlePem]) }
-    await expect(find({ method }, parts)).rejects.toThrow('404')
-    expect(lines[0]).toContain('/cluster.yaml"')
+    const onProgress = (progress: object): void => void lines.push(JSON.stringify(progress))
+    const parts = { log, onProgress, systemRoots: () => Promise.resolve([lab.ca.bundlePem]) }
+    const finding = find({ method }, parts)
+    await expect(finding).rejects.toThrow('/cluster.yaml answered 404')
+    await expect(finding).rejects.not.toThrow('hunter2')
+    expect(lines.join()).toContain('/cluster.yaml"')
     expect(lines.join()).not.toContain('hunter2')
   })
 })

@@ -8,7 +8,7 @@ import {
   type DiscoveryOrder,
   type DiscoveryParts,
 } from './discovery-order.ts'
-import { type GetTerms, getFromAnyone, getVerified } from './https-get.ts'
+import { type GetTerms, getFromAnyone, getVerified, shownUrl } from './https-get.ts'
 import { type LocationDocument, readLocationDocument } from './location-document.ts'
 import { checkPins, pinsOf } from './pins.ts'
 import { probeAddresses } from './probe-addresses.ts'
@@ -148,7 +148,7 @@ class DiscoveryRun {
       onProgress({ step: 'reading', where: method.name })
       return documentFromStream(method.stream, method.name)
     }
-    onProgress({ step: 'reading', where: method.url })
+    onProgress({ step: 'reading', where: shownUrl(method.url) })
     const own = { timeoutMs: requestTimeoutMs, signal, log }
     return documentFromUrl(method.url, await systemRoots(), terms ?? own)
   }

@@ -73,6 +73,7 @@ describe('by a document', () => {
   test.each([
     ['no such file', { by: 'file', path: '/nonexistent/cluster.yaml' }, 'there is no such file'],
     ['a directory', { by: 'file', path: '/' }, 'directory'],
+    ['a file without end', { by: 'file', path: '/dev/zero' }, 'more than 1 MiB'],
     ['an empty stream', fromStream(''), 'there is nothing in standard input'],
     ['a stream without end', fromStream('a'.repeat(1024 * 1024), 'b'), 'more than 1 MiB'],
   ] as const)('%s is told in its own words [DISC-R13]', async (_name, method, said) => {
@@ -89,7 +90,9 @@ describe('by a document', () => {
 
   test('a server that another CA vouches for is not trusted', async () => {
     lab.roots = (await labAuthority('other')).bundlePem
-    await expect(find({ method: await fromFile(lab.kubeconfig) })).rejects.toThrow('not signed by')
+    const finding = find({ method: await fromFile(lab.kubeconfig) })
+    await expect(finding).rejects.toMatchObject({ reason: 'server-not-trusted' })
+    await expect(finding).rejects.toThrow('not signed by')
   })
 
   test("without a CA the system's roots vouch for the server [DISC-R5]", async () => {
@@ -99,7 +102,7 @@ describe('by a document', () => {
     expect(found).toMatchObject({ cluster: { server: lab.address }, pins: [] })
     expect(found.cluster.certificateAuthorityData).toBeUndefined()
     await expect(find({ method: await fromFile(text) })).rejects.toMatchObject({
-      reason: 'advertised-address-unreachable',
+      reason: 'server-not-trusted',
     })
   })
 })

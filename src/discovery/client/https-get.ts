@@ -88,8 +88,8 @@ async function getUntil(
   }
 }
 
-/** Without its query: a link to a document may be as good as a password. */
-function shownUrl(url: string): string {
+/** A URL as it may be told: without its query, since a link to a document may be as good as a password. */
+export function shownUrl(url: string): string {
   const { origin, pathname } = new URL(url)
   return `${origin}${pathname}`
 }

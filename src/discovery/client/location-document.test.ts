@@ -103,6 +103,13 @@ test.each([
   ['a user in the server [DISC-R11]', yaml('server: "https://a:hunter2@b"'), 'no user'],
   ['a fragment [DISC-R11]', yaml('server: "https://a/#b"'), 'fragment'],
   ['an empty fragment [DISC-R11]', yaml('server: "https://a/#"'), 'fragment'],
+  [
+    'a further address in clear text [DISC-R11]',
+    yaml(
+      `${good}, extensions: [{name: sallyport.dev/cluster-location, extension: {addresses: ["http://b"]}}]`,
+    ),
+    'sallyport.dev/cluster-location',
+  ],
 ])('%s is refused', async (_name, text, said) => {
   const reading = readLocationDocument(text, { where })
   await expect(reading).rejects.toMatchObject({ reason: 'document-invalid' })

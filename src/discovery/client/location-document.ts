@@ -4,6 +4,7 @@ import {
   type Kubeconfig,
   KubeconfigInvalid,
   parseKubeconfig,
+  problemOfLocation,
 } from '../../kubeconfig/index.ts'
 import { PemInvalid, parseCertificates } from '../../pki/trust/index.ts'
 import { DiscoveryFailed } from './discovery-failed.ts'
@@ -75,8 +76,11 @@ const credentials =
 function problemsOf(cluster: Cluster, { readCa }: DocumentOrigin): string[] {
   const { certificateAuthority: path, certificateAuthorityData: data } = cluster
   const secrets = Object.keys(cluster.unknown ?? {}).filter((name) => credentials.test(name))
+  // Whoever took it over could not read their own kubeconfig again.
+  const location = problemOfLocation(cluster)
   return [
     ...problemsOfServer(cluster.server),
+    ...(location === undefined ? [] : [location]),
     ...(cluster.insecureSkipTlsVerify
       ? ['insecure-skip-tls-verify is set, so that nothing could be trusted']
       : []),

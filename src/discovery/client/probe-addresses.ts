@@ -27,6 +27,8 @@ export async function probeAddresses(order: ProbeOrder): Promise<string[]> {
   }
   const [first] = failures
   if (reached || !first) return failures.map(({ message }) => message)
+  // No address of a document's is wrong if somebody answers there whom its CA does not vouch for.
+  if (order.proven === undefined && first.reason === 'server-not-trusted') throw first
   throw unreachable(addresses, first, order)
 }
 

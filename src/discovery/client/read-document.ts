@@ -1,10 +1,10 @@
-import { readFile, stat } from 'node:fs/promises'
+import { createReadStream } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import { systemErrorCode } from '../../core/index.ts'
 import { connectionFailure } from './connection-failure.ts'
 import { DiscoveryFailed } from './discovery-failed.ts'
-import { type GetTerms, getVerified, largestAnswer, type RawAnswer } from './https-get.ts'
+import { type GetTerms, getVerified, largestAnswer, type RawAnswer, shownUrl } from './https-get.ts'
 import type { DocumentOrigin } from './location-document.ts'
 
 /** A document's text and where it came from. */
@@ -28,8 +28,8 @@ export async function documentFromFile(path: string): Promise<FoundDocument> {
 
 async function readSmallFile(path: string, where: string): Promise<string> {
   try {
-    if ((await stat(path)).size > largestAnswer) throw tooLarge(where)
-    return decoded(await readFile(path), where)
+    // Not by its size: a pipe or a device has none and may have no end.
+    return decoded(await smallBytes(createReadStream(path), where), where)
   } catch (error) {
     if (error instanceof DiscoveryFailed) throw error
     const code = systemErrorCode(error) ?? 'unknown error'
@@ -39,6 +39,12 @@ async function readSmallFile(path: string, where: string): Promise<string> {
 
 /** Reads a document from a stream to its end, as from the standard input. */
 export async function documentFromStream(stream: Readable, where: string): Promise<FoundDocument> {
+  const text = decoded(await smallBytes(stream, where), where)
+  if (text.trim() !== '') return { text, origin: { where } }
+  throw unreadable(`there is nothing in ${where}: it ended before any document`)
+}
+
+async function smallBytes(stream: Readable, where: string): Promise<Buffer> {
   const parts: Buffer[] = []
   let length = 0
   for await (const part of stream) {
@@ -47,9 +53,7 @@ export async function documentFromStream(stream: Readable, where: string): Promi
     if (length > largestAnswer) throw tooLarge(where)
     parts.push(bytes)
   }
-  const text = decoded(Buffer.concat(parts), where)
-  if (text.trim() !== '') return { text, origin: { where } }
-  throw unreadable(`there is nothing in ${where}: it ended before any document`)
+  return Buffer.concat(parts)
 }
 
 /** Redirects that are followed, and only to https. */
@@ -64,11 +68,11 @@ export async function documentFromUrl(
   let place = url
   for (let redirects = 0; redirects <= mostRedirects; redirects++) {
     const answer = await fetchOnce(place, roots, terms)
-    if (answer.status === 200)
-      return { text: decoded(answer.body, place), origin: { where: place } }
+    const where = shownUrl(place)
+    if (answer.status === 200) return { text: decoded(answer.body, where), origin: { where } }
     place = redirectOf(answer, place)
   }
-  throw unreadable(`${url} redirects more than ${mostRedirects} times`)
+  throw unreadable(`${shownUrl(url)} redirects more than ${mostRedirects} times`)
 }
 
 async function fetchOnce(
@@ -89,13 +93,13 @@ function redirectOf({ status, headers }: RawAnswer, from: string): string {
   const { location } = headers
   const isRedirect = [301, 302, 303, 307, 308].includes(status) && location !== undefined
   if (!isRedirect)
-    throw new DiscoveryFailed('document-unreadable', `${from} answered ${status}`, {
+    throw new DiscoveryFailed('document-unreadable', `${shownUrl(from)} answered ${status}`, {
       hint: 'check the URL; if it needs a login, pipe it: curl ... | sallyport join --cluster-info-file -',
       mayPass: status === 404 || status === 429 || status >= 500,
     })
   const to = URL.canParse(location, from) ? new URL(location, from) : undefined
   if (to?.protocol === 'https:' && to.username === '' && to.password === '') return to.href
-  throw unreadable(`${from} redirects to somewhere that is no https URL`)
+  throw unreadable(`${shownUrl(from)} redirects to somewhere that is no https URL`)
 }
 
 function decoded(bytes: Buffer, where: string): string {

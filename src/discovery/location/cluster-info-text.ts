@@ -1,6 +1,5 @@
 import { isRecord, type KubeObject } from '../../core/index.ts'
-import { type ClusterLocation, clusterLocation, problemOfLocation } from '../../kubeconfig/index.ts'
-import { DiscoveryFailed } from '../client/discovery-failed.ts'
+import { type ClusterLocation, clusterLocation } from '../../kubeconfig/index.ts'
 import { readLocationDocument } from '../client/location-document.ts'
 
 /** The kubeconfig of a cluster without a name and without a secret; kubeadm's form, byte for byte, where it has one. */
@@ -49,11 +48,6 @@ function extension(facts: {
 /** Reads such a text by the rules that every client of ours applies; throws DiscoveryFailed. */
 export async function readClusterInfoText(text: string, where: string): Promise<ClusterLocation> {
   const { cluster } = await readLocationDocument(text, { where })
-  const problem = problemOfLocation(cluster)
-  if (problem !== undefined)
-    throw new DiscoveryFailed('document-invalid', `${where}: ${problem}`, {
-      hint: 'correct it with `sallyport cluster-info set-server`',
-    })
   return clusterLocation(cluster)
 }
 
