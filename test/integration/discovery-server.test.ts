@@ -43,7 +43,20 @@ const clusterInfo = async () => {
 }
 
 describe('cluster-info', () => {
-  test('[DISC-R6, DISC-R7, DISC-R39] is there from the start, with one unnamed cluster and nothing secret', async () => {
+  test('[DISC-R39] is in kube-public, whose ConfigMaps and nothing else every user can read', async () => {
+    const { token } = await createToken({ extraGroups: [] })
+    const somebody = server.as({ token: tokenText(token).reveal() })
+    const paths = [
+      infoPath,
+      '/api/v1/namespaces/kube-public/configmaps',
+      '/api/v1/namespaces/kube-public/secrets',
+      '/api/v1/namespaces/kube-system/configmaps',
+    ]
+    const statuses = paths.map(async (path) => (await somebody.get(path)).status)
+    expect(await Promise.all(statuses)).toEqual([200, 200, 403, 403])
+  })
+
+  test('[DISC-R6, DISC-R7] is there from the start, with one unnamed cluster and nothing secret', async () => {
     const { kubeconfig = '' } = await clusterInfo()
     expect(kubeconfig).toContain(`server: https://127.0.0.1:${server.port}\n  name: ""`)
     expect(kubeconfig).toContain(

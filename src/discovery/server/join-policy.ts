@@ -14,8 +14,8 @@ interface Subject {
 const group = (name: string): Subject => ({ kind: 'Group', name })
 const anonymous: Subject = { kind: 'User', name: 'system:anonymous' }
 
-/** A Role that lets its subjects read one object, and its binding. */
-function readOne(
+/** A Role that lets its subjects read one object, or without a name all of them, and its binding. */
+function reading(
   place: { readonly namespace: string; readonly resource: string; readonly name?: string },
   name: string,
   subjects: readonly Subject[],
@@ -31,7 +31,7 @@ function readOne(
           apiGroups: [''],
           resources: [place.resource],
           ...(place.name !== undefined && { resourceNames: [place.name] }),
-          verbs: ['get'],
+          verbs: place.name === undefined ? ['get', 'list', 'watch'] : ['get'],
         },
       ],
     },
@@ -65,23 +65,23 @@ const machineRenewal = 'sallyport:machine-renewal'
  * machines that run workloads renew themselves as nodes do.
  */
 export const joinPolicy: readonly KubeObject[] = [
-  ...readOne(
+  ...reading(
     { ...clusterInfoKey, resource: 'configmaps' },
     'kubeadm:bootstrap-signer-clusterinfo',
     [anonymous],
   ),
-  ...readOne({ namespace: 'kube-public', resource: 'configmaps' }, 'sallyport:kube-public-reader', [
+  ...reading({ namespace: 'kube-public', resource: 'configmaps' }, 'sallyport:kube-public-reader', [
     group('system:authenticated'),
   ]),
-  ...readOne(config('kubeadm-config'), 'kubeadm:nodes-kubeadm-config', [
+  ...reading(config('kubeadm-config'), 'kubeadm:nodes-kubeadm-config', [
     group(nodeTokenGroup),
     group('system:nodes'),
   ]),
-  ...readOne(config('kubelet-config'), 'kubeadm:kubelet-config', [
+  ...reading(config('kubelet-config'), 'kubeadm:kubelet-config', [
     group(nodeTokenGroup),
     group('system:nodes'),
   ]),
-  ...readOne(config('kube-proxy'), 'kube-proxy', [group(nodeTokenGroup)]),
+  ...reading(config('kube-proxy'), 'kube-proxy', [group(nodeTokenGroup)]),
   {
     apiVersion,
     kind: 'ClusterRole',
