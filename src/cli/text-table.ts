@@ -1,8 +1,11 @@
-/** Rows under headings, in columns as wide as their widest cell. */
+import { visibleLine } from '../core/index.ts'
+
+/** Rows under headings, in columns as wide as their widest cell; what somebody else wrote commands no terminal. */
 export function textTable(
   headings: readonly string[],
-  rows: readonly (readonly string[])[],
+  given: readonly (readonly string[])[],
 ): string {
+  const rows = given.map((row) => row.map(visibleLine))
   const widths = headings.map((heading, column) =>
     Math.max(heading.length, ...rows.map((row) => row[column]?.length ?? 0)),
   )

@@ -1,4 +1,4 @@
-import { kubeTime, systemClock } from '../../core/index.ts'
+import { kubeTime, systemClock, visibleLine } from '../../core/index.ts'
 import type { TokenEntry } from '../../discovery/index.ts'
 import { clusterSourceOptions, openClusterSource } from '../cluster-source.ts'
 import { defineCommand } from '../command.ts'
@@ -63,5 +63,5 @@ function describeToken(
   if (stored?.expiresAt !== undefined)
     rows[2] = ['life left', `${lifeLeft(stored, shown.now)}, until ${kubeTime(stored.expiresAt)}`]
   if (shown.lines) rows.push(['join', shown.lines.sallyport])
-  return `${rows.map(([name, value]) => `${name.padEnd(12)} ${value}`.trimEnd()).join('\n')}\n`
+  return `${rows.map(([name, value]) => `${name.padEnd(12)} ${visibleLine(value)}`.trimEnd()).join('\n')}\n`
 }
