@@ -30,9 +30,13 @@ export async function listConfigMaps(user, namespace, directory) {
       ...(user.groups.length > 0 && { 'Impersonate-Group': user.groups.map(latin1) }),
     },
   })
-  const { items, message } = JSON.parse(body)
+  const { items, message, metadata } = JSON.parse(body)
   if (status !== 200) return { status, message: message ?? `the API answered ${status}` }
-  return { status, names: items.map(({ metadata }) => metadata.name) }
+  return {
+    status,
+    names: items.map((item) => item.metadata.name),
+    isCut: Boolean(metadata.continue),
+  }
 }
 
 /** Headers are bytes: UTF-8 must not be narrowed. */

@@ -123,7 +123,7 @@ function askRaw(host, port, headers) {
   const hasConnection = headers.some(([name]) => name === 'Connection')
   const lines = [
     'GET /api/whoami HTTP/1.1',
-    `Host: ${host}:${port}`,
+    `Host: ${host.includes(':') ? `[${host}]` : host}:${port}`,
     ...headers.map(([name, value]) => `${name}: ${value}`),
     ...(hasConnection ? [] : ['Connection: close']),
   ]

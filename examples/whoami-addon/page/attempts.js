@@ -53,7 +53,7 @@ export async function listMaps(currentUser) {
   const namespace = byId('namespace').value
   try {
     const query = new URLSearchParams({ namespace })
-    const { names, status, message } = await ask(`api/configmaps?${query}`)
+    const { names, isCut, status, message } = await ask(`api/configmaps?${query}`)
     if (names === undefined) {
       const title = status === 403 ? 'You may not: ' : 'That failed: '
       place.replaceChildren(make('p', `${title}${message}${status ? ` (${status})` : ''}`, 'bad'))
@@ -61,7 +61,7 @@ export async function listMaps(currentUser) {
     }
     const list = make('ul')
     list.append(...names.map((name) => make('li', name)))
-    const count = names.length === 0 ? 'None' : names.length
+    const count = names.length === 0 ? 'None' : `${isCut ? 'The first ' : ''}${names.length}`
     place.replaceChildren(
       make('p', `${count} in ${namespace}, read as ${currentUser()}`, 'good'),
       list,
