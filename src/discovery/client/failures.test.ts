@@ -312,6 +312,24 @@ describe('[DISC-R2, DISC-T7] a server that is not ready yet', () => {
     expect(new Set(clock.waits).size).toBe(clock.waits.length)
   })
 
+  test('is asked with a request that is signed anew each time [DISC-R34]', async () => {
+    const clock = new WaitingClock()
+    const startedAt = Date.now()
+    clock.now = () => startedAt + clock.monotonic()
+    lab.bend = (answer) => {
+      if (lab.requests.length <= 3) answer.status = 503
+    }
+    await patiently(clock)
+    const ends = lab.requests.map(({ authorization = '' }) => {
+      const [, claims = ''] = authorization.split('.')
+      return (JSON.parse(Buffer.from(claims, 'base64url').toString()) as { exp: number }).exp
+    })
+    const moments = [0, 1, 2, 3, 3].map((waits) =>
+      clock.waits.slice(0, waits).reduce((sum, ms) => sum + ms, startedAt),
+    )
+    expect(ends).toEqual(moments.map((moment) => Math.floor(moment / 1000) + 60))
+  })
+
   test('is not asked before it wants to be', async () => {
     const clock = new WaitingClock()
     lab.bend = (answer) => {
