@@ -13,6 +13,8 @@ import {
   neverFails,
 } from '../../core/index.ts'
 import type { Serving } from '../../server/index.ts'
+import { addonPage } from './addon-page.ts'
+import { type AddonNews, awaitAddon } from './await-addon.ts'
 import { freePort } from './free-port.ts'
 import { ensureMachineKubeconfig } from './machine-kubeconfig.ts'
 import { type AddonName, type PackagedAddon, readPackagedAddon } from './packaged-addon.ts'
@@ -28,6 +30,9 @@ export interface AddonParts {
   readonly signal: AbortSignal
 }
 
+const patienceMs = 20_000
+const askAgainMs = 250
+
 const command = fileURLToPath(new URL('../main.js', import.meta.url))
 
 /** An add-on as a process of `sallyport workload run`; if it cannot run that is logged, and the server goes on. */
@@ -39,8 +44,10 @@ export class AddonProcess implements Component {
   readonly #log: Logger
   #child: ChildProcess | undefined
   #isStopping = false
-  /** Where its page is, below an address of the API server; nothing while it does not run. */
-  path: string | undefined
+  #path = ''
+  #lastWords = ''
+  /** Why it does not run. */
+  #problem: string | undefined
 
   constructor(parts: AddonParts) {
     this.#parts = parts
@@ -53,8 +60,23 @@ export class AddonProcess implements Component {
     try {
       await this.#run(await readPackagedAddon(this.#parts.name))
     } catch (err) {
+      this.#problem = `it cannot run: ${err instanceof Error ? err.message : String(err)}`
       this.#log.error({ err }, 'cannot run; everything else goes on')
     }
+  }
+
+  /** Where its page is, below an address of the API server. */
+  get path(): string {
+    return this.#path
+  }
+
+  /** Tells when its page is there, or why it is not; resolves when nothing more is to be told. */
+  async follow(news: AddonNews): Promise<void> {
+    const { serving, clock, signal } = this.#parts
+    const page = addonPage(serving().adminKubeconfig, this.#path)
+    const problem = (): string | undefined => this.#problem
+    const question = { ask: page.ask, problem, patienceMs, everyMs: askAgainMs, clock, signal }
+    await awaitAddon(question, news).finally(page.close)
   }
 
   async stop(deadline: AbortSignal): Promise<void> {
@@ -75,9 +97,9 @@ export class AddonProcess implements Component {
     const where = { directory, clock, signal }
     const kubeconfig = await ensureMachineKubeconfig(serving(), addon.namespace, where)
     const args = argumentsFor(addon, kubeconfig, await freePort())
+    this.#path = `/api/v1/proxy/namespaces/${addon.namespace}/services/${addon.name}/`
     this.#child = spawn(process.execPath, [command, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
     this.#follow(this.#child)
-    this.path = `/api/v1/proxy/namespaces/${addon.namespace}/services/${addon.name}/`
   }
 
   #follow(child: ChildProcess): void {
@@ -85,10 +107,19 @@ export class AddonProcess implements Component {
       if (lines) createInterface({ input: lines }).on('line', say)
     }
     tell(child.stdout, (line) => this.#log.info({}, line))
-    tell(child.stderr, (line) => this.#log.warn({}, line))
-    child.on('error', (err) => this.#log.error({ err }, 'cannot be started'))
+    tell(child.stderr, (line) => {
+      this.#lastWords = line
+      this.#log.warn({}, line)
+    })
+    child.on('error', (err) => {
+      this.#problem = `it cannot be started: ${err.message}`
+      this.#log.error({ err }, 'cannot be started')
+    })
+    // Its last words may come after its end.
+    child.on('close', (exitCode, signal) => {
+      this.#problem ??= `it ended (${signal ?? exitCode}): ${this.#lastWords}`
+    })
     child.on('exit', (exitCode, signal) => {
-      this.path = undefined
       if (!this.#isStopping) this.#log.error({ exitCode, signal }, 'ended; everything else goes on')
     })
   }

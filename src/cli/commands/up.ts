@@ -49,7 +49,10 @@ export const upCommand = defineCommand({
       line: 'sallyport up --with whoami',
       does: 'an add-on to look at as well, which shows you who you are',
     },
-    { line: 'sallyport up --output json', does: 'prints one line of JSON when it serves' },
+    {
+      line: 'sallyport up --output json',
+      does: 'prints one line of JSON when it serves, and one for each add-on when that answers',
+    },
   ],
   run: async ({ options: values }, io) => {
     const { runServer } = await import('../run-server.ts')
@@ -57,37 +60,34 @@ export const upCommand = defineCommand({
     const addons: AddonProcess[] = []
     const onServing = ({ url, adminKubeconfig, places }: Serving): void => {
       if (values.output === 'json') {
-        const paths = Object.fromEntries(addons.map(({ addon, path }) => [addon, path]))
-        const result = {
-          server: url,
-          kubeconfig: adminKubeconfig,
-          ...places,
-          ...(addons.length > 0 && { addons: paths }),
-        }
+        const result = { server: url, kubeconfig: adminKubeconfig, ...places }
         io.stdout(`${JSON.stringify(result)}\n`)
-        return
+      } else {
+        io.stdout(
+          [
+            '',
+            `Sallyport serves the Kubernetes API at ${url}`,
+            `Administrator's kubeconfig: ${adminKubeconfig}`,
+            ...tunnelLines(places),
+            ...addons.map(({ addon }) => `The add-on ${addon} starts; where it is follows`),
+            `Machines join by the line that this prints: sallyport token create --kubeconfig ${adminKubeconfig}`,
+            '',
+            'Try next, in another terminal:',
+            `  export KUBECONFIG=${adminKubeconfig}`,
+            '  kubectl get namespaces',
+            '  kubectl create configmap hello --from-literal=who=world',
+            '  kubectl get configmaps --watch',
+            '',
+            'Ctrl-C stops it; the next start finds everything again.',
+            '',
+          ].join('\n'),
+        )
       }
-      io.stdout(
-        [
-          '',
-          `Sallyport serves the Kubernetes API at ${url}`,
-          `Administrator's kubeconfig: ${adminKubeconfig}`,
-          ...tunnelLines(places),
-          ...addons.flatMap((addon) => addonLines(addon, adminKubeconfig)),
-          `Machines join by the line that this prints: sallyport token create --kubeconfig ${adminKubeconfig}`,
-          '',
-          'Try next, in another terminal:',
-          `  export KUBECONFIG=${adminKubeconfig}`,
-          '  kubectl get namespaces',
-          '  kubectl create configmap hello --from-literal=who=world',
-          '  kubectl get configmaps --watch',
-          '',
-          'Ctrl-C stops it; the next start finds everything again.',
-          '',
-        ].join('\n'),
-      )
+      const report = { io, isJson: values.output === 'json', kubeconfig: adminKubeconfig }
+      for (const addon of addons) void tellAddon(addon, report)
     }
     const { AddonProcess } = await import('../addons/addon-process.ts')
+    const { tellAddon } = await import('../addons/tell-addon.ts')
     await runServer({ ...values, tunnelAgentPort }, io, {
       onServing,
       components: (parts) => {
@@ -98,15 +98,6 @@ export const upCommand = defineCommand({
     })
   },
 })
-
-/** How to look at an add-on. */
-function addonLines({ addon, path }: AddonProcess, kubeconfig: string): string[] {
-  if (path === undefined) return []
-  return [
-    `The add-on ${addon} starts, and is at http://localhost:8001${path}?add-auth=true`,
-    `  once a proxy of yours runs: sallyport proxy --kubeconfig ${kubeconfig}`,
-  ]
-}
 
 /** Where agents connect, and what one on another machine takes. */
 function tunnelLines({ tunnel }: Readonly<Record<string, string>>): string[] {
