@@ -3,8 +3,10 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { allFeatures } from '../../src/server/composition/all-features.ts'
+import type { Feature } from '../../src/server/index.ts'
 import { eventually } from '../support/eventually.ts'
-import type { HttpsCaller } from '../support/https-caller.ts'
+import { HttpsCaller } from '../support/https-caller.ts'
 import { type InProcessServer, startInProcess } from '../support/in-process-server.ts'
 
 const discovery = '/.well-known/openid-configuration'
@@ -78,7 +80,7 @@ describe('the documents of an issuer', () => {
     expect(answer.headers).toMatchObject(headers)
     const slash = await workload.get(`${path}/`)
     expect([slash.text, slash.headers.etag]).toEqual([answer.text, etag])
-    const head = await admin.request(path, { method: 'HEAD' })
+    const head = await workload.request(path, { method: 'HEAD' })
     expect([head.status, head.text, head.headers.etag]).toEqual([200, '', etag])
     const known = await workload.get(path, { 'if-none-match': `W/"other", ${etag}` })
     expect([known.status, known.text]).toEqual([304, ''])
@@ -229,6 +231,26 @@ describe('a server that starts again', () => {
     expect(later).toEqual({ issuer, status: 200 })
   })
 
+  test('believes its tokens from its first answer on, and has no false word on its documents [ISS-R12]', async () => {
+    const early: { documents?: number; api?: number } = {}
+    // Asks as soon as the port is open, before the issuer is told so.
+    const hasty: Feature = async ({ location, pki }) => ({
+      onListening: async () => {
+        const target = { port: location().port, ca: pki.clusterCa.bundlePem }
+        const caller = new HttpsCaller(target, { token })
+        early.api = (await caller.get('/api')).status
+        early.documents = (await caller.get(jwks)).status
+        caller.close()
+      },
+    })
+    const server = await startInProcess({
+      dataDirectory: directory,
+      features: [hasty, ...allFeatures],
+    })
+    await server.halt()
+    expect(early).toEqual({ api: 200, documents: 503 })
+  })
+
   test('signs by the first issuer that it is given, accepts all, and describes each to those who ask its host [ISS-R10, ISS-K12]', async () => {
     const given = ['https://tokens.example', issuer]
     const flags = given.flatMap((each) => ['--service-account-issuer', each])
@@ -285,14 +307,21 @@ describe('a server that starts again', () => {
     const asked = async (server: InProcessServer) => {
       const stranger = server.as({})
       const jane = server.as(await server.issue('jane'))
+      const asks = ['GET', 'HEAD'].flatMap((method) =>
+        [discovery, `${jwks}/`].map((path) => ({ method, path })),
+      )
       return Promise.all(
-        [stranger, jane].flatMap((who) =>
-          [discovery, `${jwks}/`].map(async (path) => (await who.get(path)).status),
+        [stranger, jane].map((who) =>
+          Promise.all(
+            asks.map(async ({ method, path }) => (await who.request(path, { method })).status),
+          ),
         ),
       )
     }
-    expect(await during(['--service-account-issuer-public'], asked)).toEqual([200, 200, 200, 200])
-    expect(await during([], asked)).toEqual([401, 401, 403, 403])
+    const all = (status: number) => [status, status, status, status]
+    const open = await during(['--service-account-issuer-public'], asked)
+    expect(open).toEqual([all(200), all(200)])
+    expect(await during([], asked)).toEqual([all(401), all(403)])
   })
 
   test.each([

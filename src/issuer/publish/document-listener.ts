@@ -27,10 +27,10 @@ const maxConnections = 1_000
 export class DocumentListener {
   readonly #server: Server | TlsServer
   readonly #options: ListenerOptions
-  #documents: PublicDocuments
+  #served: ReadonlyMap<string, ServedDocument>
 
   constructor(documents: PublicDocuments, options: ListenerOptions) {
-    this.#documents = documents
+    this.#served = servedBy(documents)
     this.#options = options
     const { tls } = options
     this.#server = tls
@@ -41,7 +41,7 @@ export class DocumentListener {
 
   /** From now on these are served. */
   show(documents: PublicDocuments): void {
-    this.#documents = documents
+    this.#served = servedBy(documents)
   }
 
   /** From now on this certificate is shown. */
@@ -77,25 +77,38 @@ export class DocumentListener {
       response.writeHead(405, { Allow: 'GET, HEAD' }).end()
       return
     }
-    const etag = entityTagOf(document.body)
-    response.setHeader('Cache-Control', document.cacheControl)
-    response.setHeader('ETag', etag)
+    const { body, contentType, cacheControl, tag } = document
+    response.setHeader('Cache-Control', cacheControl)
+    response.setHeader('ETag', tag)
     // Browsers verify tokens too, and there is nothing here to steal.
     response.setHeader('Access-Control-Allow-Origin', '*')
-    if (isKnownByClient(request.headers['if-none-match'], etag)) {
+    if (isKnownByClient(request.headers['if-none-match'], tag)) {
       response.writeHead(304).end()
       return
     }
-    const { body, contentType } = document
     response.writeHead(200, { 'Content-Type': contentType, 'Content-Length': body.length })
     response.end(request.method === 'HEAD' ? undefined : body)
   }
 
-  #find(url: string): PublicDocument | undefined {
-    const path = url.replace(/\?.*$/, '').replace(/\/$/, '')
-    if (path === discoveryPath) return this.#documents.discovery
-    return path === jwksPath ? this.#documents.jwks : undefined
+  #find(url: string): ServedDocument | undefined {
+    return this.#served.get(url.replace(/\?.*$/, '').replace(/\/$/, ''))
   }
+}
+
+/** A document with its name, which is worked out once and not per request. */
+interface ServedDocument extends PublicDocument {
+  readonly tag: string
+}
+
+function servedBy({ discovery, jwks }: PublicDocuments): ReadonlyMap<string, ServedDocument> {
+  const tagged = (document: PublicDocument): ServedDocument => ({
+    ...document,
+    tag: entityTagOf(document.body),
+  })
+  return new Map([
+    [discoveryPath, tagged(discovery)],
+    [jwksPath, tagged(jwks)],
+  ])
 }
 
 const contextOf = ({ certPem, keyPem }: ListenerCertificate) => ({

@@ -1,5 +1,5 @@
-import { tokenRequestHandler, tokenSubresource } from '../../api/index.ts'
-import { type Logger, WrongUsage } from '../../core/index.ts'
+import { type IssueToken, tokenRequestHandler, tokenSubresource } from '../../api/index.ts'
+import { ApiError, type Logger, WrongUsage } from '../../core/index.ts'
 import type { MetricsRegistry } from '../../core/metrics/index.ts'
 import {
   createTokenIssuer,
@@ -11,6 +11,7 @@ import {
   legacyServiceAccountTokens,
   openStaticKeys,
   problemOfDiscovery,
+  readIssuerRecord,
   StoredKeys,
   serviceAccountTokens,
   type TokenUse,
@@ -27,10 +28,11 @@ export const issuerFeature: Feature = async (context) => {
   const problems = problemsOfIssuerOptions(options)
   if (problems.length > 0) throw new WrongUsage(problems.join('\n'))
   const { keys, noteToken } = await openKeys(context)
-  const names = new LateNames(options)
+  // From the second start on the issuer is known before the first request comes.
+  const names = new LateNames(options, (await readIssuerRecord(view, signal))?.issuer)
   const documents = new IssuerDocumentServer(keys)
   const longestMs = options.serviceAccountMaxTokenExpiration
-  const issueToken = createTokenIssuer({
+  const issue = createTokenIssuer({
     view,
     authorizer: context.authorizer,
     keys,
@@ -40,6 +42,10 @@ export const issuerFeature: Feature = async (context) => {
     extendsExpiration: options.serviceAccountExtendTokenExpiration,
     noteToken,
   })
+  const issueToken: IssueToken = async (ask, aborted) => {
+    names.requireSettled()
+    return issue(ask, aborted)
+  }
   const judging = { view, keys, names, clock, onUse: countUses(metrics) }
   await setIssuerPublic(view, options.serviceAccountIssuerPublic, signal)
   return {
@@ -96,12 +102,18 @@ class LateNames implements IssuerNames {
   readonly #options: ServerOptions
   #kept: string | undefined
 
-  constructor(options: ServerOptions) {
+  constructor(options: ServerOptions, kept: string | undefined) {
     this.#options = options
+    this.#kept = kept || undefined
   }
 
   settle(kept: string): void {
     this.#kept = kept
+  }
+
+  requireSettled(): void {
+    if (this.issuers[0] === '')
+      throw new ApiError('ServiceUnavailable', 'the server is starting and has no issuer yet')
   }
 
   get issuers(): [string, ...string[]] {

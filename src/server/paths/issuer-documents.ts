@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { DescribedPath } from '../../api/index.ts'
-import { notServed } from '../../core/index.ts'
+import { ApiError, notServed } from '../../core/index.ts'
 import {
   discoveryPath,
   type IssuerDocument,
@@ -41,7 +41,7 @@ const descriptions: readonly DescribedPath[] = [
 /** Serves the discovery document and the key set, rendered once per change of the keys. */
 export class IssuerDocumentServer {
   readonly #keys: IssuerKeys
-  #facts: readonly IssuerFacts[] = []
+  #facts: readonly IssuerFacts[] | undefined
   #documents: IssuerDocuments | undefined
   #byHost: ReadonlyMap<string, IssuerDocuments> = new Map()
 
@@ -76,8 +76,9 @@ export class IssuerDocumentServer {
 
   #render(): void {
     const { published } = this.#keys.current
-    const rendered = this.#facts.map((facts) => renderIssuerDocuments(facts, published))
-    const hosts = this.#facts.map(({ issuer }) => new URL(issuer).host)
+    const shown = this.#facts ?? []
+    const rendered = shown.map((facts) => renderIssuerDocuments(facts, published))
+    const hosts = shown.map(({ issuer }) => new URL(issuer).host)
     this.#documents = rendered[0]
     this.#byHost = new Map(
       rendered.map((documents, index): [string, IssuerDocuments] => [
@@ -98,6 +99,9 @@ export class IssuerDocumentServer {
     response: ServerResponse,
     pick: (documents: IssuerDocuments) => IssuerDocument,
   ): void {
+    // A 404 would tell relying parties that this is no issuer at all.
+    if (!this.#facts)
+      throw new ApiError('ServiceUnavailable', 'the server is starting and knows no issuer yet')
     const documents = this.#documentsFor(request)
     if (!documents) throw notServed()
     this.#keys.requireSight()

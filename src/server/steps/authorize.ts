@@ -19,7 +19,8 @@ export function authorize(exchange: Exchange, parts: PipelineParts): void | Prom
 function attributesOf({ authentication, info }: Exchange): Attributes {
   const { user } = authentication
   if (info.isResourceRequest) return { user, verb: info.verb, resource: info }
-  return { user, verb: info.verb, path: info.path }
+  // HEAD tells less than GET, and no role names it.
+  return { user, verb: info.verb === 'head' ? 'get' : info.verb, path: info.path }
 }
 
 /** Acting as somebody else does not widen what the credential may be used for. */
