@@ -1,5 +1,9 @@
 import { X509Certificate } from 'node:crypto'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { labCa, labLeaf } from '../../src/addon/token/token-lab.suite.ts'
 import { addRevocation } from '../../src/authn/index.ts'
 import type { HttpsCaller } from '../support/https-caller.ts'
 import { allOfProxy, outwardAddress, ServiceProxyLab } from '../support/service-proxy-lab.ts'
@@ -266,4 +270,28 @@ describe.skipIf(outwardAddress === undefined)('with a dedicated key', () => {
       await lab.close()
     }
   })
+})
+
+test('a serving certificate that no guard would believe is warned of', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'sallyport-serving-'))
+  const [cert, key] = [join(directory, 'tls.crt'), join(directory, 'tls.key')]
+  const times = { notBefore: Date.now() - 60_000, notAfter: Date.now() + 3_600_000 }
+  const leaf = await labLeaf(await labCa(), times)
+  await writeFile(cert, leaf.certificate.toString())
+  await writeFile(key, leaf.key.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 })
+  const tls = ['--tls-cert-file', cert, '--tls-private-key-file', key]
+  const warning = 'guards will refuse the users of add-ons'
+  try {
+    for (const [flags, isWarned] of [
+      [tls, true],
+      [[...tls, '--addon-token-key', 'dedicated'], false],
+      [[], false],
+    ] as const) {
+      const lab = await ServiceProxyLab.open(flags)
+      expect([flags, lab.server.log.includes(warning)]).toEqual([flags, isWarned])
+      await lab.close()
+    }
+  } finally {
+    await rm(directory, { recursive: true })
+  }
 })

@@ -1,5 +1,8 @@
 import { createPrivateKey, type X509Certificate } from 'node:crypto'
-import { parseCertificates, type ServingMaterial } from '../../pki/index.ts'
+import { KeyRefused } from '../../jose/index.ts'
+import { CertificateRefused, parseCertificates, type ServingMaterial } from '../../pki/index.ts'
+import { apiServerKey } from './api-server-key.ts'
+import { apiServerName } from './profile.ts'
 import { type AddonSigner, type AddonSigningKey, addonSigningKey } from './signing-key.ts'
 
 /**
@@ -36,3 +39,18 @@ function keyOf({ certPem, keyPem }: ServingMaterial): AddonSigningKey {
 /** Verifiers trust their own copy of it or none: it would only make tokens longer. */
 const isRoot = (certificate: X509Certificate): boolean =>
   certificate.ca && certificate.checkIssued(certificate)
+
+/** Why guards that go by the cluster's CA would refuse all tokens signed with this key; `undefined` if they would not. */
+export function problemOfServingKey(
+  { certPem }: Pick<ServingMaterial, 'certPem'>,
+  caPem: string,
+  now: number,
+): string | undefined {
+  try {
+    apiServerKey(parseCertificates(certPem), parseCertificates(caPem), { name: apiServerName, now })
+    return undefined
+  } catch (error) {
+    if (error instanceof CertificateRefused || error instanceof KeyRefused) return error.message
+    throw error
+  }
+}

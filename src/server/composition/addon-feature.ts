@@ -11,6 +11,7 @@ import {
   addonJwksPath,
   createAddonTokenMinter,
   DedicatedKeySigner,
+  problemOfServingKey,
   ServingKeySigner,
 } from '../../addon/token/index.ts'
 import { liveResourceHandler } from '../../api/index.ts'
@@ -50,6 +51,7 @@ export const addonFeature: Feature = async (context) => {
   const resources = ['services', 'pods', 'nodes'] as const
   return {
     routes,
+    onListening: async () => warnOfUnbelieved(context),
     subresources: resources.map((each) => subresource(proxy, each)),
     resources: [
       { entry: sessionEntry, handle: liveResourceHandler(liveSessions(proxy.sessions), clock) },
@@ -104,6 +106,17 @@ async function openSigner({ options, view, log, signal, serving }: FeatureContex
     },
   })
   return { signer, routes }
+}
+
+/** A certificate from elsewhere serves well, but says to no guard that it is the API server's. */
+function warnOfUnbelieved({ options, serving, pki, clock, log }: FeatureContext): void {
+  if (options.addonTokenKey !== 'serving') return
+  const why = problemOfServingKey(serving(), pki.clusterCa.bundlePem, clock.now())
+  if (why !== undefined)
+    log.warn(
+      { why },
+      "guards will refuse the users of add-ons: the serving certificate is not the cluster's own; use --addon-token-key dedicated",
+    )
 }
 
 const limitsOf = (options: ServerOptions): ProxyLimits => ({
