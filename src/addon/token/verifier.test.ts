@@ -1,7 +1,13 @@
 import { createHmac, createPublicKey, generateKeyPairSync } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { silentLogger } from '../../core/index.ts'
-import { type LabCertificate, labNow, named, usage } from '../../pki/certificate-lab.suite.ts'
+import {
+  type LabCertificate,
+  labCertificate,
+  labNow,
+  named,
+  usage,
+} from '../../pki/certificate-lab.suite.ts'
 import { createAddonTokenMinter } from './mint.ts'
 import { RefreshedKeys } from './refreshed-keys.ts'
 import type { AddonSigner } from './signing-key.ts'
@@ -105,6 +111,25 @@ describe('by x5c [ADDON-R26]', () => {
   test('an intermediate CA in the chain is followed', async () => {
     const middle = await labLeaf(ca, { subject: named('middle'), ca: true, extensions: [] })
     expect(await verdict(forgedToken(labSigner(await labLeaf(middle), middle)))).toBe('bob')
+  })
+
+  test('a CA that ends before what it has signed is soon believed no longer', async () => {
+    const hourMs = 3_600_000
+    const old = await labCertificate({
+      subject: named('kubernetes'),
+      ca: true,
+      notAfter: labNow + hourMs,
+    })
+    const parts = lab(new LabBundle(old))
+    const own = labSigner(await labLeaf(old))
+    const later = (ms: number): string => {
+      const at = now + ms / 1000
+      return forgedToken(own, { claims: { iat: at, nbf: at, exp: at + 60 } })
+    }
+    parts.clock.turn(hourMs - 60_000)
+    expect(await verdict(later(hourMs - 60_000), parts)).toBe('bob')
+    parts.clock.turn(600_000)
+    expect(await verdict(later(hourMs + 540_000), parts)).toBe('bad-signer')
   })
 
   test('a new CA is believed and an old one no longer, at once', async () => {
