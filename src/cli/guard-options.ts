@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { defineOptions, logLevels, type OptionValues } from '../core/index.ts'
 import { outputOption } from './shared-options.ts'
 
-const portPair = /^(\d{1,5})=(?:(.+):)?(\d{1,5})$/
+const portPair = /^(\d{1,5})=(?:\[?([^[\]]+)\]?:)?(\d{1,5})$/
 
 /** Reads `podPort=localPort` or `podPort=127.0.0.1:localPort`; undefined for anything else. */
 export function parsePortPair(
