@@ -192,6 +192,12 @@ describe.skipIf(outwardAddress === undefined)('the service proxy', () => {
       expect(String(gunzipSync(Buffer.concat(chunks)))).toBe(`<a href="${base}/x">`)
     })
 
+    test('a coding that no page could be read in is not asked for [ADDON-P4]', async () => {
+      const { object } = await admin.get(`${base}/x`, { 'accept-encoding': 'zstd, br' })
+      const { raw } = object as unknown as { raw: string[] }
+      expect(raw[raw.findIndex((name) => /^accept-encoding$/i.test(name)) + 1]).toBe('br')
+    })
+
     test('the old form of the path is written into pages where it was used [ADDON-P4]', async () => {
       const old = '/api/v1/proxy/namespaces/default/services/web'
       expect((await admin.get(`${old}/html`)).text).toContain(`href="${old}/x"`)

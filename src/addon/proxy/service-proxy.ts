@@ -24,6 +24,7 @@ import { type Admission, Budgets, limitsOfService, type SessionKind } from './li
 import { type Plan, planRequest } from './plan-request.ts'
 import { type ProxyMetrics, proxyMetrics } from './proxy-metrics.ts'
 import { refuseVersion } from './refuse-version.ts'
+import { withReadableCodings } from './rewrite/index.ts'
 import { lostRight, requireCreate } from './rights.ts'
 import type { ServiceProxyParts } from './service-proxy-parts.ts'
 import { type CutReason, type Session, SessionBook } from './session/index.ts'
@@ -197,7 +198,7 @@ export class ServiceProxy {
       backend,
       request,
       path: `${path || '/'}${query}`,
-      headers: backendHeaders(request, facts),
+      headers: withReadableCodings(backendHeaders(request, facts)),
       places: {
         prefix,
         backend: authorityOf(backend),

@@ -1,2 +1,3 @@
+export { withReadableCodings } from './accept-encoding.ts'
 export { htmlStreams, isReadableCoding } from './html-stream.ts'
 export { rewriteUrl, type UrlPlaces } from './rewrite-url.ts'

@@ -13,6 +13,7 @@ import {
   inflateSync,
 } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
+import { withReadableCodings } from './accept-encoding.ts'
 import { HtmlRewriter } from './html-rewriter.ts'
 import { htmlStreams } from './html-stream.ts'
 import { rewriteUrl } from './rewrite-url.ts'
@@ -46,6 +47,18 @@ test.each([
   ['/a/%2e%2e/%2E./b?c', '/p/x/b?c'],
 ])('the URL %j becomes %j [ADDON-P4]', (url, expected) => {
   expect(rewriteUrl(url, places)).toBe(expected)
+})
+
+test.each([
+  ['gzip, deflate, br, zstd', 'gzip, deflate, br'],
+  ['zstd;q=1.0, GZIP;q=0.5', 'GZIP;q=0.5'],
+  ['dcb', 'identity'],
+  ['*', 'identity'],
+  ['', 'identity'],
+  ['gzip;q=0,identity', 'gzip;q=0, identity'],
+])('of the codings %j an add-on is asked for %j [ADDON-P4]', (accepted, asked) => {
+  const headers = ['Host', 'zstd', 'accept-encoding', accepted]
+  expect(withReadableCodings(headers)).toEqual(['Host', 'zstd', 'accept-encoding', asked])
 })
 
 const pages: [string, string][] = [
