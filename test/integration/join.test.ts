@@ -2,13 +2,8 @@ import { chmod, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { createKubeClient, transportFromKubeconfig } from '../../src/client/index.ts'
-import {
-  makeKubeconfig,
-  parseKubeconfig,
-  resolveContext,
-  writeKubeconfig,
-} from '../../src/kubeconfig/index.ts'
-import { issueKeyAndCertificate, privateKeyPem, spkiPin } from '../../src/pki/index.ts'
+import { parseKubeconfig, resolveContext } from '../../src/kubeconfig/index.ts'
+import { spkiPin } from '../../src/pki/index.ts'
 import { eventually } from '../support/eventually.ts'
 import { type InProcessServer, startInProcess } from '../support/in-process-server.ts'
 import { createToken, type JoinEnd, scratch, startJoin } from './join-lab.suite.ts'
@@ -320,33 +315,6 @@ describe('a second run', () => {
       ])
     }
     expect(await readFile(out(), 'utf8')).toBe('mine')
-  })
-
-  test('renews what expires soon, with its own certificate and without address or token', async () => {
-    const { clusterCa } = server.serving.pki
-    const minuteMs = 60_000
-    const made = await issueKeyAndCertificate({
-      ca: clusterCa,
-      subject: { commonName: 'system:node:n8', organizations: ['system:nodes'] },
-      usages: ['client auth'],
-      now: Date.now() - 50 * minuteMs,
-      lifetimeMs: 60 * minuteMs,
-    })
-    const config = makeKubeconfig({
-      clusterName: 'c',
-      server: `https://${address()}`,
-      caPem: clusterCa.bundlePem,
-      userName: 'system:node:n8',
-      clientCertPem: made.certPem,
-      clientKeyPem: privateKeyPem(made.key),
-    })
-    await writeKubeconfig(out(), config)
-    const renewed = await joined(['--node-name', 'n8', '--out', out(), '--output', 'json'])
-    expect(JSON.parse(renewed.stdout)).toMatchObject({ did: 'renewed', username: 'system:node:n8' })
-    expect(await readFile(out(), 'utf8')).not.toContain(
-      Buffer.from(made.certPem).toString('base64'),
-    )
-    expect(await whoIs(out())).toMatchObject({ userInfo: { username: 'system:node:n8' } })
   })
 })
 

@@ -11,6 +11,14 @@ export const expired = ({ certificate }: PresentIdentity, file: string): Command
     { hint: 'join anew: give ADDRESS and --token-file' },
   )
 
+/** Whoever has no right to ask for certificates cannot renew their own. */
+export const mayNotAsk = (username: string, file: string): CommandFailed =>
+  new CommandFailed(
+    'REQUEST_FORBIDDEN',
+    `${username} may not ask this cluster for certificates, so ${file} cannot renew itself`,
+    { hint: 'give ADDRESS and --token-file, and have an administrator approve the request' },
+  )
+
 /** Refuses a renewal that would take groups away without a word. */
 export function requireSameGroups(
   { certificate }: PresentIdentity,

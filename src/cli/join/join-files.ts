@@ -9,10 +9,17 @@ import {
   systemErrorCode,
 } from '../../core/index.ts'
 import type { JoinedIdentity } from '../../discovery/join/index.ts'
-import { type Cluster, type KubeconfigUser, parseKubeconfig } from '../../kubeconfig/index.ts'
+import {
+  type Cluster,
+  type Kubeconfig,
+  type KubeconfigUser,
+  parseKubeconfig,
+} from '../../kubeconfig/index.ts'
 
 /** A certificate that an earlier run has left in the kubeconfig. */
 export interface PresentIdentity {
+  readonly config: Kubeconfig
+  readonly clusterName: string
   readonly cluster: Cluster
   readonly user: KubeconfigUser
   readonly certificate: X509Certificate
@@ -27,10 +34,33 @@ export async function presentIdentity(
   if (text === undefined) return undefined
   const config = await parseKubeconfig(text, path).catch(() => undefined)
   const user = config?.users.get(username)
-  const [cluster] = config?.clusters.values() ?? []
+  const clusterName = config && clusterNameOf(config, username)
+  const cluster = config?.clusters.get(clusterName ?? '')
   const certificate = certificateOf(user)
-  if (cluster && user && certificate) return { cluster, user, certificate }
+  if (config && clusterName !== undefined && cluster && user && certificate)
+    return { config, clusterName, cluster, user, certificate }
   throw occupied(path, `is there already, and it is not the kubeconfig of ${username}`)
+}
+
+/** People put further contexts into the file; the one in use counts first. */
+function clusterNameOf({ contexts, currentContext }: Kubeconfig, username: string) {
+  const each = [contexts.get(currentContext), ...contexts.values()]
+  return each.find((context) => context?.user === username)?.cluster
+}
+
+/** The file with a new certificate and location in the places of the old ones; whatever else is in it stays. */
+export function renewedKubeconfig(
+  { config, clusterName, user }: PresentIdentity,
+  cluster: Cluster,
+  { username, certificatePem, keyPem }: JoinedIdentity,
+): Kubeconfig {
+  const { clientCertificate: _certificate, clientKey: _key, ...others } = user
+  const renewed = { ...others, clientCertificateData: certificatePem, clientKeyData: keyPem }
+  return {
+    ...config,
+    clusters: new Map(config.clusters).set(clusterName, cluster),
+    users: new Map(config.users).set(username, renewed),
+  }
 }
 
 function certificateOf(user: KubeconfigUser | undefined): X509Certificate | undefined {

@@ -3,7 +3,7 @@ import type { Io } from '../io.ts'
 import { runTunnelAgent } from '../run-tunnel-agent.ts'
 import { identityFilesIn } from './join-files.ts'
 import type { JoinOptions } from './join-options.ts'
-import type { JoinOutcome } from './run-join.ts'
+import type { JoinOutcome } from './join-outcome.ts'
 
 /** Runs a tunnel agent with the certificate of a join, until the process is told to end. */
 export async function runJoinedAgent(

@@ -1,6 +1,6 @@
 import type { Io } from '../io.ts'
 import type { JoinOptions } from './join-options.ts'
-import type { JoinOutcome } from './run-join.ts'
+import type { JoinOutcome } from './join-outcome.ts'
 
 /** Prints what a join has done, for a person or for a program. */
 export function tellOutcome(outcome: JoinOutcome, { output }: JoinOptions, io: Io): void {
