@@ -55,3 +55,30 @@ test('the first family of the Service comes first, and all its endpoints take tu
     hosts.add((await serviceBackend(view, target, service, signal)).host)
   expect(hosts).toEqual(new Set(['fd00::1', 'fd00::2']))
 })
+
+test.each(['', 'MIIB', '-----BEGIN CERTIFICATE REQUEST-----'])(
+  'the CA %j of a backend is none, and is not made up for by those of the machine [ADDON-R44]',
+  async (ca) => {
+    const annotated = {
+      ...service,
+      metadata: { ...service.metadata, annotations: { 'sallyport.dev/backend-ca': ca } },
+    }
+    const secure = readTarget({ resource: 'services', namespace: 'n', name: 'https:web:' })
+    const view = viewOf([slice('IPv4', '10.0.0.1')], () => pod('10.0.0.1'))
+    await expect(serviceBackend(view, secure, annotated, signal)).rejects.toThrow(
+      'service "web" has no CA in its annotation sallyport.dev/backend-ca',
+    )
+  },
+)
+
+test('the name of a backend that is left empty is that of its Service [ADDON-R44]', async () => {
+  const annotations = {
+    'sallyport.dev/backend-ca': '-----BEGIN CERTIFICATE-----',
+    'sallyport.dev/backend-server-name': '',
+  }
+  const annotated = { ...service, metadata: { ...service.metadata, annotations } }
+  const secure = readTarget({ resource: 'services', namespace: 'n', name: 'https:web:' })
+  const view = viewOf([slice('IPv4', '10.0.0.1')], () => pod('10.0.0.1'))
+  const { trust } = await serviceBackend(view, secure, annotated, signal)
+  expect(trust?.serverName).toBe('web.n.svc')
+})

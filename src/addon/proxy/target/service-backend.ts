@@ -99,8 +99,13 @@ function trustOf(service: KubeObject, { name, namespace }: ProxyTarget): Backend
   const annotations = service.metadata.annotations ?? {}
   const caPem = annotations[trustAnnotations.ca]
   if (caPem === undefined) return undefined
+  // Without one TLS would go by the CAs of this machine, which nobody meant.
+  if (!caPem.includes('-----BEGIN CERTIFICATE-----'))
+    throw unavailable(
+      `service ${goQuote(name)} has no CA in its annotation ${trustAnnotations.ca}: it is a certificate in PEM`,
+    )
   return {
     caPem,
-    serverName: annotations[trustAnnotations.serverName] ?? `${name}.${namespace}.svc`,
+    serverName: annotations[trustAnnotations.serverName] || `${name}.${namespace}.svc`,
   }
 }
