@@ -298,6 +298,30 @@ describe('sallyport guard', () => {
     expect([code, stderr]).toEqual([2, expect.stringContaining(message)])
   })
 
+  test('tells all that is wrong and all that is missing at once, the options first [ADDON-R37]', async () => {
+    const wrong = ['--listen-address', '0.0.0.0', '--forward', '8099=1', '--forward', '8099=2']
+    const ca = ['--ca-file', '/nonexistent/ca']
+    const { code, stderr } = await runInProcess(['guard', ...wrong, ...ca])
+    const said = [
+      'never on all',
+      'on port 8099 twice',
+      'does not run in a cluster',
+      "the Pod's name is not known",
+      'no CA can be read from /nonexistent/ca',
+    ]
+    const at = said.map((text) => stderr.indexOf(text))
+    expect([code, at.includes(-1), at]).toEqual([2, false, at.toSorted((a, b) => a - b)])
+  })
+
+  test('tells all that is missing outside of a cluster at once', async () => {
+    const place = ['--listen-address', '127.0.0.2', '--ca-file', '/nonexistent/ca']
+    const { code, stderr } = await runInProcess(['guard', ...place])
+    expect([code, stderr]).toEqual([1, expect.stringContaining('does not run in a cluster')])
+    expect(stderr).toContain("the Pod's name is not known")
+    expect(stderr).toContain('no CA can be read from /nonexistent/ca')
+    expect(stderr).toContain('give --audience NAMESPACE/NAME and --ca-file FILE')
+  })
+
   test('names the option of a port that is in use', async () => {
     const ca = ['--ca-file', join(directory, 'ca.crt'), '--audience', 'a/b']
     const place = ['--listen-address', '127.0.0.1', '--health-port', String(forwardPort)]
@@ -307,7 +331,8 @@ describe('sallyport guard', () => {
 
   test('says what is missing outside of a cluster', async () => {
     const ca = ['--ca-file', join(directory, 'ca.crt')]
-    const { code, stderr } = await runInProcess(['guard', '--listen-address', '127.0.0.1', ...ca])
+    const place = ['--listen-address', '127.0.0.2', '--pod-name', 'a']
+    const { code, stderr } = await runInProcess(['guard', ...place, ...ca])
     expect([code, stderr]).toEqual([1, expect.stringContaining('does not run in a cluster')])
     const without = await runInProcess([
       'guard',

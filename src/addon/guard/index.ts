@@ -1,7 +1,9 @@
 export type { AddonUser } from '../token/addon-claims.ts'
 export { addonJwksPath } from '../token/profile.ts'
+export type { AddonTokenVerifier } from '../token/verifier.ts'
 export type { AccessLogLevel } from './access-log.ts'
 export { type AudienceList, staticAudiences } from './audiences.ts'
+export { problemsOfPlaces } from './check-places.ts'
 export {
   defaultGuardLimits,
   Guard,
