@@ -23,7 +23,7 @@ import { RunningAgent, type TunnelAgent, type TunnelAgentParts } from './tunnel-
 export function createTunnelAgent(parts: TunnelAgentParts): TunnelAgent {
   const { options, clock, log, resolve = systemResolve } = parts
   refuseProblems(problemsOfTunnelAgentOptions(options, existsSync))
-  const agentId = options.agentId ?? randomUUID()
+  const agentId = options.agentId || randomUUID()
   const activity = new Activity()
   const metrics = new AgentMetrics()
   const slots = new Slots(options.maxConcurrentDials)

@@ -5,6 +5,7 @@ import type { TcpPlace, UnixPlace } from '../ports/index.ts'
 import {
   minTlsVersion,
   opensslCiphers,
+  parseLabels,
   parseSniRoute,
   type SniRoute,
   type TunnelServerOptions,
@@ -55,7 +56,10 @@ export interface TunnelServerConfig {
   readonly frontEnd?: FrontEndConfig
   readonly health?: TcpPlace
   readonly admin?: TcpPlace & { readonly isProfiling: boolean }
-  readonly leases?: { readonly namespace: string; readonly label: string }
+  readonly leases?: {
+    readonly namespace: string
+    readonly labels: Readonly<Record<string, string>>
+  }
   readonly nodeTraffic: {
     readonly isOn: boolean
     readonly allowedDestinations: readonly string[]
@@ -75,6 +79,7 @@ export interface TunnelServerConfig {
 /** The configuration that checked options stand for. */
 export function configOfOptions(options: TunnelServerOptions): TunnelServerConfig {
   const ciphers = opensslCiphers(options.cipherSuites)
+  const labels = options.enableLeaseController ? parseLabels(options.leaseLabel) : undefined
   const timeouts = [options.pendingDialTimeout, options.backendDialTimeout].filter((ms) => ms > 0)
   return {
     serverId: options.serverId || randomUUID(),
@@ -89,9 +94,7 @@ export function configOfOptions(options: TunnelServerOptions): TunnelServerConfi
       port: options.adminPort,
       isProfiling: options.enableProfiling,
     },
-    ...(options.enableLeaseController && {
-      leases: { namespace: options.leaseNamespace, label: options.leaseLabel },
-    }),
+    ...(labels && { leases: { namespace: options.leaseNamespace, labels } }),
     nodeTraffic: {
       isOn: readFeatureGates(options.featureGates).nodeToMasterTraffic,
       allowedDestinations: options.allowedDestination,

@@ -8,7 +8,7 @@ import {
 } from '../../core/index.ts'
 import { MetricsRegistry } from '../../core/metrics/index.ts'
 import { FakeClusterView } from '../../testing/fake-cluster-view.ts'
-import { parseLabels, ServerLease } from './server-lease.ts'
+import { ServerLease } from './server-lease.ts'
 import { ServerMetrics } from './server-metrics.ts'
 
 const kind: Kind = {
@@ -129,13 +129,4 @@ test('a cluster that is away is tried again and holds up no end', async () => {
   view.fail(new ApiError('ServiceUnavailable', 'away'))
   lease.start()
   await expect(lease.stop(signal)).resolves.toBeUndefined()
-})
-
-test.each([
-  ['k8s-app=konnectivity-server', { 'k8s-app': 'konnectivity-server' }],
-  ['a=b,c=d=e', { a: 'b', c: 'd=e' }],
-  ['a', { a: '' }],
-  ['', {}],
-])('labels %s', (text, expected) => {
-  expect(parseLabels(text)).toEqual(expected)
 })

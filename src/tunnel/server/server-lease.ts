@@ -26,18 +26,6 @@ export interface ServerLeaseParts {
   readonly log: Logger
 }
 
-/** Reads `key=value,key=value`; throws nothing, what has no `=` is a label without value. */
-export const parseLabels = (text: string): Record<string, string> =>
-  Object.fromEntries(
-    text
-      .split(',')
-      .filter((pair) => pair !== '')
-      .map((pair) => {
-        const at = pair.indexOf('=')
-        return at < 0 ? [pair, ''] : [pair.slice(0, at), pair.slice(at + 1)]
-      }),
-  )
-
 /** Keeps this server's Lease fresh, so that agents can count servers, and removes those that have expired. */
 export class ServerLease {
   readonly #parts: ServerLeaseParts

@@ -18,7 +18,7 @@ import { FrontEndPort } from './listening/front-end-port.ts'
 import { NodeTraffic } from './reverse/node-traffic.ts'
 import type { TunnelServerConfig } from './server-config.ts'
 import { adminEndpoint, healthEndpoint } from './server-endpoints.ts'
-import { parseLabels, ServerLease } from './server-lease.ts'
+import { ServerLease } from './server-lease.ts'
 import { ServerMetrics } from './server-metrics.ts'
 import { TunnelHub } from './tunnel-hub.ts'
 
@@ -134,8 +134,7 @@ class ComposedTunnelServer implements TunnelServer {
     if (admin) this.#admin = adminEndpoint(admin.isProfiling, registry)
     if (leases) {
       if (!view) throw new TypeError('leases need a cluster to keep them')
-      const labels = parseLabels(leases.label)
-      const { namespace } = leases
+      const { namespace, labels } = leases
       const { serverId } = config
       this.#lease = new ServerLease({ view, serverId, namespace, labels, metrics, clock, log })
     }

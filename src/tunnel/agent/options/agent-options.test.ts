@@ -57,6 +57,7 @@ test('[TUN-F2] a command line of upstream is taken as it is', async () => {
     '--agent-identifiers=ipv4=10.0.0.1',
     '--lease-label=k8s-app=other',
     '--warn-on-channel-limit',
+    '--keepalive-time=0',
   ])
   expect(values).toMatchObject({ v: 2, proxyServerPort: 8132, leaseLabel: 'k8s-app=other' })
 })
@@ -69,7 +70,9 @@ test('a program gets the same defaults as the command line', async () => {
 test('[TUN-F5] PROXY_AGENT_ID names the agent; otherwise it is a UUID', async () => {
   const lab = await AgentLab.open()
   expect((await agentOptions([], { PROXY_AGENT_ID: 'me' })).agentId).toBe('me')
-  expect((await lab.agent([])).agentId).toMatch(/^[\da-f]{8}-[\da-f-]{27}$/)
+  for (const argv of [[], ['--agent-id=']]) {
+    expect((await lab.agent(argv)).agentId).toMatch(/^[\da-f]{8}-[\da-f-]{27}$/)
+  }
   await lab.close()
 })
 

@@ -69,7 +69,6 @@ export const tunnelAgentOptions = defineOptions({
   },
   'keepalive-time': {
     type: 'duration',
-    min: 1,
     default: 3_600_000,
     group: server,
     describe: 'how often to ask a silent server whether it is there; every 35s at the latest',
@@ -89,7 +88,7 @@ export const tunnelAgentOptions = defineOptions({
     type: 'string',
     env: 'PROXY_AGENT_ID',
     defaultText: 'a new UUID at every start',
-    check: (text) => (/^[\x21-\x7e]{1,256}$/.test(text) ? undefined : 'must be printable ASCII'),
+    check: (text) => (/^[\x21-\x7e]{0,256}$/.test(text) ? undefined : 'must be printable ASCII'),
     group: identity,
     describe: 'name of this agent, unlike that of any other',
   },

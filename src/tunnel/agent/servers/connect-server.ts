@@ -61,7 +61,10 @@ export async function connectServer(
       ...(token !== undefined && { authorization: `Bearer ${token.reveal()}` }),
     },
     capabilities: allCapabilities,
-    keepalive: { timeMs: Math.min(parts.keepaliveMs, latestAskMs), timeoutMs: answerMs },
+    keepalive: {
+      timeMs: Math.min(parts.keepaliveMs || latestAskMs, latestAskMs),
+      timeoutMs: answerMs,
+    },
     packets: parts.packets,
     log: parts.log,
     signal,

@@ -1,5 +1,6 @@
 import { type Clock, type Logger, pause } from '../../../core/index.ts'
 import { showHostPort } from '../../addresses/index.ts'
+import { BackOff } from './back-off.ts'
 import type { ConnectedServer } from './connect-server.ts'
 import { dismissLink } from './dismiss-link.ts'
 import type { ServerAddress } from './server-addresses.ts'
@@ -24,58 +25,86 @@ export interface ConnectionLoopParts {
 
 /** How often names are resolved again while all is well, to find servers that have come. */
 const resolveMs = 30_000
-const backOffFactor = 1.5
 const jitter = 0.1
+/** Stands for all names among the things that can fail. */
+const names = ''
 
-/** Keeps one link to every server. */
+/** Keeps one link to every server. An address that does not answer holds up none of the others. */
 export class ConnectionLoop {
   readonly #parts: ConnectionLoopParts
   /** The server that last answered at an address: while it is linked, the address needs no link. */
   readonly #serverAt = new Map<string, string>()
+  readonly #backOff: BackOff
+  /** The addresses that are being connected to. */
+  readonly #attempts = new Map<string, Promise<void>>()
+  /** What was last said of an address. */
+  readonly #told = new Map<string, string>()
   #turn = 0
   #addresses: readonly ServerAddress[] = []
   #resolvedAt = Number.NEGATIVE_INFINITY
-  #backOffMs: number
 
   constructor(parts: ConnectionLoopParts) {
+    const { syncIntervalMs: firstMs, syncIntervalCapMs: capMs, clock, random } = parts
     this.#parts = parts
-    this.#backOffMs = parts.syncIntervalMs
+    this.#backOff = new BackOff({ firstMs, capMs, clock, random })
   }
 
   /** Runs until `signal` aborts; never throws. */
   async run(signal: AbortSignal): Promise<void> {
+    const { syncIntervalMs, random } = this.#parts
     while (!signal.aborted) {
-      const isFine = await this.#sync(signal)
-      await pause(this.#pauseAfter(isFine), signal)
+      await this.#sync(signal)
+      await pause(syncIntervalMs * (1 + jitter * random()), signal)
     }
+    await Promise.all(this.#attempts.values())
   }
 
-  async #sync(signal: AbortSignal): Promise<boolean> {
-    const { log } = this.#parts
-    try {
-      if (!this.#needsAddresses()) return true
-      const addresses = await this.#resolve()
-      const address = this.#next(addresses)
-      if (address === undefined) return addresses.length > 0
-      await this.#connectTo(address, signal)
-      return true
-    } catch (err) {
-      if (!signal.aborted) log.warn({ err }, 'cannot connect to a tunnel server, trying again')
-      return signal.aborted
-    }
+  async #sync(signal: AbortSignal): Promise<void> {
+    if (!this.#needsAddresses()) return
+    const address = this.#next(await this.#resolve())
+    if (address === undefined || signal.aborted) return
+    const where = showHostPort(address)
+    const attempt = this.#try(address, signal).finally(() => this.#attempts.delete(where))
+    this.#attempts.set(where, attempt)
   }
 
-  /** While every known address has its link, names need not be asked for all the time. */
+  /** While there is nobody to connect to, names need not be asked for all the time. */
   #needsAddresses(): boolean {
+    if (this.#addresses.length === 0) return this.#backOff.isDue(names)
     const isFresh = this.#parts.clock.monotonic() - this.#resolvedAt < resolveMs
-    return !isFresh || this.#parts.syncForever || !this.#hasEnough(this.#addresses)
+    return !isFresh || this.#candidates(this.#addresses).length > 0
   }
 
   async #resolve(): Promise<readonly ServerAddress[]> {
     this.#addresses = await this.#parts.addresses()
     this.#resolvedAt = this.#parts.clock.monotonic()
-    this.#forgetOthersThan(this.#addresses)
+    if (this.#addresses.length === 0) this.#backOff.failed(names)
+    else this.#forgetOthersThan(this.#addresses)
     return this.#addresses
+  }
+
+  /** Never throws. */
+  async #try(address: ServerAddress, signal: AbortSignal): Promise<void> {
+    const where = showHostPort(address)
+    try {
+      await this.#connectTo(address, signal)
+      this.#backOff.succeeded(where)
+      this.#told.delete(where)
+    } catch (error) {
+      this.#backOff.failed(where)
+      if (!signal.aborted) this.#tell(where, error)
+    }
+  }
+
+  /** An address that stays away is told once while others are connected. */
+  #tell(where: string, err: unknown): void {
+    const { links, log } = this.#parts
+    const why = err instanceof Error ? err.message : String(err)
+    const isKnown = links.size > 0 && this.#told.get(where) === why
+    this.#told.set(where, why)
+    const words = 'cannot connect to a tunnel server, trying again'
+    if (isKnown) log.debug({ err }, words)
+    else log.warn({ err }, words)
   }
 
   async #connectTo(address: ServerAddress, signal: AbortSignal): Promise<void> {
@@ -97,37 +126,33 @@ export class ConnectionLoop {
     }
   }
 
-  /** The address to connect to now: one without a link first; none when there are links enough. */
   #next(addresses: readonly ServerAddress[]): ServerAddress | undefined {
-    if (this.#hasEnough(addresses) && !this.#parts.syncForever) return undefined
-    const bare = this.#withoutLink(addresses)
-    const candidates = bare.length > 0 ? bare : addresses
+    const candidates = this.#candidates(addresses)
     return candidates[this.#turn++ % candidates.length]
   }
 
-  #hasEnough(addresses: readonly ServerAddress[]): boolean {
-    const { links, serverCount } = this.#parts
-    return this.#withoutLink(addresses).length === 0 && links.size >= serverCount()
+  /** The addresses to connect to now: those without a link first, all while more servers are wanted. */
+  #candidates(addresses: readonly ServerAddress[]): readonly ServerAddress[] {
+    const { links, serverCount, syncForever } = this.#parts
+    const free = addresses.filter((address) => this.#isFree(showHostPort(address)))
+    const bare = free.filter((address) => !this.#hasLink(showHostPort(address)))
+    if (bare.length > 0) return bare
+    return syncForever || links.size < serverCount() ? free : []
   }
 
-  #withoutLink(addresses: readonly ServerAddress[]): ServerAddress[] {
-    return addresses.filter((address) => {
-      const serverId = this.#serverAt.get(showHostPort(address))
-      return serverId === undefined || !this.#parts.links.has(serverId)
-    })
+  #isFree(where: string): boolean {
+    return !this.#attempts.has(where) && this.#backOff.isDue(where)
+  }
+
+  #hasLink(where: string): boolean {
+    const serverId = this.#serverAt.get(where)
+    return serverId !== undefined && this.#parts.links.has(serverId)
   }
 
   #forgetOthersThan(addresses: readonly ServerAddress[]): void {
     const known = new Set(addresses.map(showHostPort))
-    for (const where of this.#serverAt.keys()) if (!known.has(where)) this.#serverAt.delete(where)
-  }
-
-  #pauseAfter(isFine: boolean): number {
-    const { syncIntervalMs, syncIntervalCapMs, random } = this.#parts
-    const pauseMs = isFine ? syncIntervalMs : this.#backOffMs
-    this.#backOffMs = isFine
-      ? syncIntervalMs
-      : Math.min(this.#backOffMs * backOffFactor, syncIntervalCapMs)
-    return pauseMs * (1 + jitter * random())
+    this.#backOff.keep(known)
+    for (const map of [this.#serverAt, this.#told])
+      for (const where of map.keys()) if (!known.has(where)) map.delete(where)
   }
 }

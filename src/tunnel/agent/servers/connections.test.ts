@@ -4,8 +4,6 @@ import type { ConnectLinkOptions } from '../../grpc/index.ts'
 import { AgentLab, LogLines } from '../agent-lab.suite.ts'
 import { FakeLink, type FakeLinkOptions } from '../fake-link.suite.ts'
 import type { Connect } from './connect-server.ts'
-import { ConnectionLoop } from './connection-loop.ts'
-import { ServerLinks } from './server-links.ts'
 
 let lab: AgentLab
 let lines: LogLines
@@ -207,6 +205,20 @@ test('the agent says who it is, and asks silent servers within a minute', async 
   expect(JSON.stringify(lines.lines)).not.toContain('secret-token')
 })
 
+test.each([
+  ['0', 35_000],
+  ['10s', 10_000],
+  ['1h', 35_000],
+])(
+  '[TUN-W14] with --keepalive-time %s a silent server is asked after %d ms',
+  async (time, timeMs) => {
+    const servers = new FakeServers(() => ({}))
+    const agent = await start(servers, `--keepalive-time=${time}`)
+    await agent.connected(limit())
+    expect(servers.asked[0]?.keepalive?.timeMs).toBe(timeMs)
+  },
+)
+
 test('[TUN-R17, TUN-F14] the name of the server is asked for and proven, an address never', async () => {
   const servers = new FakeServers(() => ({}))
   const agent = await lab.agent(['--proxy-server-host=tunnel.example.com'], {
@@ -286,47 +298,6 @@ describe('[TUN-W18] several addresses', () => {
     await rounds.seen(8)
     expect(agent.servers).toEqual(['a', 'b'])
     expect(servers.asked).toHaveLength(3)
-  })
-
-  test('names are not resolved all the time while every server is linked', async () => {
-    const links = new ServerLinks({
-      log: lines.log,
-      clock: systemClock,
-      dial: () => {},
-      broke: () => {},
-    })
-    const stop = new AbortController()
-    const opened: FakeLink[] = []
-    let resolved = 0
-    let rounds = 0
-    const loop = new ConnectionLoop({
-      links,
-      addresses: () => {
-        resolved++
-        return Promise.resolve([{ host: '127.0.0.1', port: 1 }])
-      },
-      connect: () => {
-        const link = new FakeLink()
-        opened.push(link)
-        return Promise.resolve({ serverId: 'a', link })
-      },
-      reached: () => {},
-      serverCount: () => 1,
-      syncIntervalMs: 1,
-      syncIntervalCapMs: 1,
-      syncForever: false,
-      clock: systemClock,
-      log: lines.log,
-      random: () => {
-        rounds++
-        if (rounds === 20) opened[0]?.close()
-        if (rounds === 30) stop.abort()
-        return 0
-      },
-    })
-    await loop.run(stop.signal)
-    expect(resolved).toBe(2) // at the start, and when the link was lost
-    await links.close()
   })
 
   test('one that is down does not keep the agent from the others', async () => {

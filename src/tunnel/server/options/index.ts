@@ -1,3 +1,4 @@
+export { parseLabels } from './lease-labels.ts'
 export { problemsOfTunnelServerOptions } from './options-problems.ts'
 export { type TunnelServerOptions, tunnelServerOptions } from './server-options.ts'
 export { parseSniRoute, type SniRoute } from './sni-route.ts'

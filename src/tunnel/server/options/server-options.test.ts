@@ -85,10 +85,17 @@ test('[TUN-F1] the logging flags of Go programs are taken', async () => {
     '--logtostderr=true',
     '--vmodule=a=1',
     '--stderrthreshold=INFO',
+    '--alsologtostderrthreshold=INFO',
+    '--legacy-stderr-threshold-behavior=false',
     '--log-file=',
   ]
   expect(await valuesOf(argv)).toMatchObject({ v: 2, logtostderr: true, vmodule: 'a=1' })
   expect(await valuesOf(['--v=5', '--alsologtostderr'])).toMatchObject({ v: 5 })
+})
+
+test('[TUN-F1] a rate below nothing, which means no limit to Go programs, is taken', async () => {
+  const values = await valuesOf(['--kubeconfig-qps=-1', '--kubeconfig-burst=-1'])
+  expect(values).toMatchObject({ kubeconfigQps: '-1', kubeconfigBurst: -1 })
 })
 
 test.each([
@@ -184,6 +191,11 @@ describe('[TUN-F3, TUN-U14] what upstream refuses is refused', () => {
     ['a route without a place', '--sni-route=name', 'must be NAME=HOST:PORT'],
     ['a route to no port', '--sni-route=name=host', 'must be HOST:PORT'],
     ['a rate in words', '--kubeconfig-qps=fast', 'must be a number'],
+    ['no labels', '--lease-label=', 'must be KEY=VALUE'],
+    ['a label without a value', '--lease-label=a', 'must be KEY=VALUE'],
+    ['a label with two values', '--lease-label=a=b=c', 'must be KEY=VALUE'],
+    ['a label of nothing', '--lease-label=a=b,', 'must be KEY=VALUE'],
+    ['a label that no object can have', '--lease-label=a=b c', 'must be KEY=VALUE'],
   ])('%s', async (_name, flag, words) => {
     await expect(valuesOf([flag])).rejects.toThrow(words)
   })
@@ -200,6 +212,15 @@ describe('options become a configuration', () => {
     expect(await idOf(['--server-id=me'], { PROXY_SERVER_ID: 'env' })).toBe('me')
     expect(await idOf([], { PROXY_SERVER_ID: 'env' })).toBe('env')
     expect(await idOf([])).toMatch(/^[\da-f]{8}-[\da-f-]{27}$/)
+  })
+
+  test('[TUN-W17] Leases have the labels of the flag, and there are none without the controller', async () => {
+    const leasesOf = async (...argv: string[]) => configOfOptions(await valuesOf(argv)).leases
+    expect(await leasesOf()).toBeUndefined()
+    expect(await leasesOf('--enable-lease-controller', '--lease-label=a=b,c.d/e=')).toEqual({
+      namespace: 'kube-system',
+      labels: { a: 'b', 'c.d/e': '' },
+    })
   })
 
   test.each([

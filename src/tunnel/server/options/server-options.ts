@@ -2,6 +2,7 @@ import { defineOptions, logLevels, longestTimerMs, type OptionValues } from '../
 import { checkHostPort } from '../../addresses/index.ts'
 import { checkFeatureGate, klogOptions } from '../../flags/index.ts'
 import { strategyNames } from '../strategies/strategy-names.ts'
+import { checkLabels } from './lease-labels.ts'
 import { checkSniRoute } from './sni-route.ts'
 import { checkCipherSuite, tlsVersions } from './tls-names.ts'
 
@@ -46,7 +47,7 @@ const flag = (group: string, fallback: boolean, describe: string) =>
   ({ type: 'boolean', default: fallback, group, describe }) as const
 
 const checkNumber = (value: string): string | undefined =>
-  /^\d+(?:\.\d+)?$/.test(value) ? undefined : 'must be a number'
+  value !== '' && Number.isFinite(Number(value)) ? undefined : 'must be a number'
 
 /** Every option of the tunnel server; names and defaults are those of Konnectivity's proxy-server. */
 export const tunnelServerOptions = defineOptions({
@@ -177,6 +178,7 @@ export const tunnelServerOptions = defineOptions({
   },
   'kubeconfig-burst': {
     type: 'integer',
+    min: -(2 ** 31),
     default: 0,
     group: cluster,
     describe: 'accepted; see --kubeconfig-qps',
@@ -188,7 +190,14 @@ export const tunnelServerOptions = defineOptions({
   ),
   'enable-lease-controller': flag(cluster, false, 'publish a Lease so that agents count servers'),
   'lease-namespace': text(cluster, 'kube-system', 'namespace of the Leases'),
-  'lease-label': text(cluster, 'k8s-app=konnectivity-server', 'labels of the Leases'),
+  'lease-label': {
+    ...text(
+      cluster,
+      'k8s-app=konnectivity-server',
+      'labels of the Leases; expired ones are removed',
+    ),
+    check: checkLabels,
+  },
   'health-port': port(
     endpoints,
     8092,
