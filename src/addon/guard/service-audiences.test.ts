@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { type KubeObject, silentLogger } from '../../core/index.ts'
+import { aborted, type ClusterView, type KubeObject, silentLogger } from '../../core/index.ts'
 import { FakeClusterView } from '../../testing/fake-cluster-view.ts'
 import { LabClock } from '../token/token-lab.suite.ts'
 import { ServiceAudiences } from './service-audiences.ts'
@@ -29,9 +29,12 @@ beforeEach(() => {
 })
 afterEach(() => ended.abort())
 
-async function watched(clock = new LabClock()): Promise<ServiceAudiences> {
+async function watched(
+  clock = new LabClock(),
+  cluster: ClusterView = view,
+): Promise<ServiceAudiences> {
   const { signal } = ended
-  const options = { view, namespace, podName: 'web-1', clock, log: silentLogger, signal }
+  const options = { view: cluster, namespace, podName: 'web-1', clock, log: silentLogger, signal }
   const audiences = new ServiceAudiences({ ...options, maxAgeMs: 60_000 })
   await audiences.start()
   return audiences
@@ -97,4 +100,75 @@ describe('the Services of a Pod [ADDON-R38]', () => {
     await known(audiences)
     expect(audiences.has('shop/web')).toBe(false)
   })
+
+  test('do not live on by a network that swallows everything [ADDON-T61, ADDON-X18]', async () => {
+    view.put(service('web', { app: 'web' }))
+    const clock = new LabClock()
+    const network = new Network(view)
+    const audiences = await watched(clock, network)
+    await known(audiences)
+    network.isSwallowing = true
+    const { asked } = network
+    clock.turn(60_001)
+    await vi.waitFor(() => expect(network.asked).toBe(asked + 2), 5_000)
+    expect(audiences.problem).toBe('audiences-stale')
+  })
+
+  test('do not live on when the watch has died and a list shows it [ADDON-T61, ADDON-X18]', async () => {
+    view.put(service('web', { app: 'web' }))
+    const clock = new LabClock()
+    const network = new Network(view)
+    const audiences = await watched(clock, network)
+    await known(audiences)
+    network.isDeaf = true
+    view.put(service('web', { app: 'other' }))
+    const { answered } = network
+    clock.turn(60_001)
+    await vi.waitFor(() => expect(network.answered).toBe(answered + 2), 5_000)
+    await new Promise(setImmediate)
+    expect(audiences.problem).toBe('audiences-stale')
+  })
+
+  test('live on through the silence of a cluster that still shows the same [ADDON-X18]', async () => {
+    view.put(service('web', { app: 'web' }))
+    const clock = new LabClock()
+    const audiences = await watched(clock, new Network(view))
+    await known(audiences)
+    clock.turn(60_001)
+    expect(audiences.problem).toBe('audiences-stale')
+    await known(audiences)
+    expect(audiences.has('shop/web')).toBe(true)
+  })
 })
+
+/** The way to a cluster, which can break without anybody hearing of it. */
+class Network implements ClusterView {
+  readonly #view: ClusterView
+  asked = 0
+  answered = 0
+  /** Nothing comes back any more. */
+  isSwallowing = false
+  /** Events of watches are lost. */
+  isDeaf = false
+
+  constructor(view: ClusterView) {
+    this.#view = view
+  }
+
+  async list(...[kind, query, signal]: Parameters<ClusterView['list']>) {
+    this.asked += 1
+    if (this.isSwallowing) await aborted(signal)
+    const list = await this.#view.list(kind, query, signal)
+    this.answered += 1
+    return list
+  }
+
+  async *watch(...asked: Parameters<ClusterView['watch']>) {
+    for await (const event of this.#view.watch(...asked))
+      if (!this.isDeaf && !this.isSwallowing) yield event
+  }
+
+  get: ClusterView['get'] = (...asked) => this.#view.get(...asked)
+  write: ClusterView['write'] = (...asked) => this.#view.write(...asked)
+  review: ClusterView['review'] = (...asked) => this.#view.review(...asked)
+}

@@ -1,4 +1,3 @@
-import type { Following } from '../../client/index.ts'
 import {
   type Clock,
   type ClusterView,
@@ -9,6 +8,7 @@ import {
 } from '../../core/index.ts'
 import { addonAudience } from '../token/profile.ts'
 import type { AudienceList } from './audiences.ts'
+import { ConfirmedFollowing } from './confirmed-following.ts'
 
 /** Which Pod this is, and how the cluster is asked about it. */
 export interface ServiceAudienceOptions {
@@ -27,6 +27,7 @@ type Labels = Readonly<Record<string, unknown>>
 
 const defaultMaxAgeMs = 5 * 60_000
 const lookEveryMs = 1_000
+const longestSilenceMs = 60_000
 
 /**
  * The Services that select this Pod, watched: a Service that comes or goes, or a label that changes, counts at
@@ -34,41 +35,53 @@ const lookEveryMs = 1_000
  */
 export class ServiceAudiences implements AudienceList {
   readonly #options: ServiceAudienceOptions
-  readonly #selectors = new Map<string, Labels>()
-  readonly #followings: Following[] = []
-  #labels: Labels | undefined
+  readonly #maxAgeMs: number
+  /** Selectors by Service. */
+  readonly #services: ConfirmedFollowing<Labels>
+  /** The labels of the Pod by its name. */
+  readonly #pod: ConfirmedFollowing<Labels>
   #audiences: ReadonlySet<string> = new Set()
   #isSynced = false
-  #lastSeen = 0
 
   constructor(options: ServiceAudienceOptions) {
+    const { namespace, podName, maxAgeMs = defaultMaxAgeMs } = options
+    const changed = (): void => this.#combine()
     this.#options = options
+    this.#maxAgeMs = maxAgeMs
+    this.#services = new ConfirmedFollowing({
+      ...options,
+      changed,
+      kind: wellKnownKinds.service,
+      query: { namespace },
+      factOf: selectorOf,
+    })
+    this.#pod = new ConfirmedFollowing({
+      ...options,
+      changed,
+      kind: wellKnownKinds.pod,
+      query: { namespace, fieldSelector: `metadata.name=${podName}` },
+      factOf: ({ metadata }): Labels => metadata.labels ?? {},
+    })
   }
 
   /** Begins to watch; the list counts once both the Pod and its Services were seen. */
   async start(): Promise<void> {
-    // Loaded here, so that a guard with a fixed list does not pay for a client of the API server.
-    const { follow } = await import('../../client/index.ts')
-    const { view, namespace, podName, log, signal, clock } = this.#options
-    const pod = { namespace, fieldSelector: `metadata.name=${podName}` }
-    this.#followings.push(
-      follow(
-        { view, kind: wellKnownKinds.service, query: { namespace }, log, clock },
-        this.#services,
-        signal,
-      ),
-      follow({ view, kind: wellKnownKinds.pod, query: pod, log, clock }, this.#pod, signal),
-    )
-    const synced = Promise.all(this.#followings.map((following) => following.synced))
-    synced.then(() => this.#look(true)).catch(() => {}) // only when it ends before that
-    const timer = setInterval(() => this.#look(false), lookEveryMs).unref()
+    const { signal } = this.#options
+    const followings = await Promise.all([this.#services.start(), this.#pod.start()])
+    Promise.all(followings.map(({ synced }) => synced))
+      .then(() => {
+        this.#isSynced = true
+      })
+      .catch(() => {}) // only when it ends before that
+    const timer = setInterval(() => this.#look(), lookEveryMs).unref()
     signal.addEventListener('abort', () => clearInterval(timer), { once: true })
   }
 
   get problem(): AudienceList['problem'] {
-    const { clock, maxAgeMs = defaultMaxAgeMs } = this.#options
-    if (!this.#isSynced || !this.#labels) return 'audiences-unknown'
-    return clock.monotonic() - this.#lastSeen > maxAgeMs ? 'audiences-stale' : undefined
+    if (!this.#isSynced || this.#pod.facts.size === 0) return 'audiences-unknown'
+    const confirmedAt = Math.min(this.#services.confirmedAt, this.#pod.confirmedAt)
+    const age = this.#options.clock.monotonic() - confirmedAt
+    return age > this.#maxAgeMs ? 'audiences-stale' : undefined
   }
 
   has(audience: string): boolean {
@@ -80,39 +93,16 @@ export class ServiceAudiences implements AudienceList {
     return [...this.#audiences].sort()
   }
 
-  #look(isFirst: boolean): void {
-    if (isFirst) this.#isSynced = true
-    if (isFirst || this.#followings.every(({ watching }) => watching))
-      this.#lastSeen = this.#options.clock.monotonic()
-  }
-
-  readonly #services = {
-    put: ({ metadata, spec }: KubeObject): void => {
-      const selector = isRecord(spec) && isRecord(spec['selector']) ? spec['selector'] : {}
-      this.#selectors.set(metadata.name, selector)
-      this.#combine()
-    },
-    remove: ({ metadata }: KubeObject): void => {
-      this.#selectors.delete(metadata.name)
-      this.#combine()
-    },
-  }
-
-  readonly #pod = {
-    put: ({ metadata }: KubeObject): void => {
-      this.#labels = metadata.labels ?? {}
-      this.#combine()
-    },
-    remove: (): void => {
-      this.#labels = undefined
-      this.#combine()
-    },
+  /** Early enough for several attempts before the list is too old. */
+  #look(): void {
+    const afterMs = Math.min(longestSilenceMs, this.#maxAgeMs / 3)
+    for (const each of [this.#services, this.#pod]) each.confirm(afterMs)
   }
 
   #combine(): void {
-    const labels = this.#labels ?? {}
+    const labels = this.#pod.facts.get(this.#options.podName) ?? {}
     const found = new Set<string>()
-    for (const [name, selector] of this.#selectors) {
+    for (const [name, selector] of this.#services.facts) {
       const wanted = Object.entries(selector)
       // A Service without a selector selects nothing, not everything.
       const selects = wanted.length > 0 && wanted.every(([key, value]) => labels[key] === value)
@@ -124,3 +114,6 @@ export class ServiceAudiences implements AudienceList {
     if (changed) this.#options.log.info({ audiences: this.names }, 'the Services of this Pod')
   }
 }
+
+const selectorOf = ({ spec }: KubeObject): Labels =>
+  isRecord(spec) && isRecord(spec['selector']) ? spec['selector'] : {}
