@@ -16,7 +16,7 @@ export type ProxyEnv = Readonly<Record<string, string | undefined>>
 
 /** The proxy on the way to a server: the cluster's own goes before the environment's. */
 export function chooseProxy(
-  server: ServerAddress,
+  server: Pick<ServerAddress, 'host' | 'port' | 'tls'>,
   options: { readonly proxyUrl?: string; readonly env?: ProxyEnv },
 ): Proxy | undefined {
   if (options.proxyUrl !== undefined && options.proxyUrl !== '')
@@ -55,7 +55,7 @@ function parseProxy(text: string, origin: string): Proxy {
 }
 
 /** Go's rules, which kubectl follows: this machine itself is never reached through a proxy. */
-function usesProxy({ host, port }: ServerAddress, noProxy: string): boolean {
+function usesProxy({ host, port }: Pick<ServerAddress, 'host' | 'port'>, noProxy: string): boolean {
   const name = host.toLowerCase().replace(/\.$/, '')
   if (name === 'localhost' || isLoopback(name)) return false
   return !noProxy

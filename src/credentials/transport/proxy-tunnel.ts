@@ -11,7 +11,7 @@ import { ConnectionFailed } from './transport-errors.ts'
 /** A connection to a server through a proxy, which learns neither credential nor certificate of ours. */
 export async function tunnelThrough(
   proxy: Proxy,
-  target: ServerAddress,
+  target: Pick<ServerAddress, 'host' | 'port'>,
   options: { readonly caPem?: string | undefined; readonly signal: AbortSignal },
 ): Promise<Socket> {
   if (proxy.kind !== 'socks5') return connectMethod(proxy, target, options)
@@ -28,7 +28,7 @@ export async function tunnelThrough(
 
 async function connectMethod(
   proxy: Proxy,
-  target: ServerAddress,
+  target: Pick<ServerAddress, 'host' | 'port'>,
   { caPem, signal }: { readonly caPem?: string | undefined; readonly signal: AbortSignal },
 ): Promise<Socket> {
   const name = authority(target)

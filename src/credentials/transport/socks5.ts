@@ -24,7 +24,7 @@ const refusals: Readonly<Record<number, string>> = {
 /** Asks a SOCKS5 proxy (RFC 1928, RFC 1929) at the other end of `socket` for a connection; it looks up names. */
 export async function socks5Handshake(
   socket: Socket,
-  target: ServerAddress,
+  target: Pick<ServerAddress, 'host' | 'port'>,
   credentials: Proxy['credentials'],
 ): Promise<void> {
   const offered = credentials ? [methods.none, methods.password] : [methods.none]
@@ -57,7 +57,7 @@ function counted(text: string): Buffer {
   return Buffer.concat([Buffer.from([bytes.length]), bytes])
 }
 
-function destination({ host, port }: ServerAddress): Buffer {
+function destination({ host, port }: Pick<ServerAddress, 'host' | 'port'>): Buffer {
   const end = Buffer.from([port >> 8, port & 0xff])
   if (isIP(host) === 4)
     return Buffer.concat([Buffer.from([addressTypes.ipv4, ...host.split('.').map(Number)]), end])

@@ -67,12 +67,13 @@ interface LoopParts {
 }
 
 function createLoop(parts: TunnelAgentParts, inner: LoopParts): ConnectionLoop {
-  const { options, clock, log, connect = connectLink, resolve = systemResolve } = parts
+  const { options, clock, log, env, connect = connectLink, resolve = systemResolve } = parts
   const { agentId, links, metrics, answers, count } = inner
   const given = {
     hosts: options.proxyServerHost,
     port: options.proxyServerPort,
     name: options.proxyServerName,
+    env,
   }
   const connector = {
     connect,

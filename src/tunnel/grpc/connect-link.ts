@@ -27,13 +27,20 @@ const defaultHandshakeTimeoutMs = 10_000
 /** How long the other end may take to end a stream that we have ended. */
 const closeGraceMs = 2_000
 
+/** As Go's agents: the name that the server proves to have, so that proxies in between can choose by it. */
+function authorityOf(options: ConnectLinkOptions): string {
+  const { socketPath, tls } = options
+  if (socketPath) return 'localhost'
+  return (tls !== 'cleartext' && tls.servername) || nameOfPeer(options)
+}
+
 function requestFields(options: ConnectLinkOptions): HeaderField[] {
   const { capabilities, metadata } = options
   return [
     [':method', 'POST'],
     [':scheme', options.tls === 'cleartext' ? 'http' : 'https'],
     [':path', options.path ?? '/AgentService/Connect'],
-    [':authority', options.socketPath ? 'localhost' : nameOfPeer(options)],
+    [':authority', authorityOf(options)],
     ['content-type', grpcContentType],
     ['te', 'trailers'],
     ...fieldsOf(metadata),

@@ -9,14 +9,17 @@ import { unreachableWords } from './unreachable-words.ts'
 export const nameOfPeer = ({ host, port, socketPath }: ConnectLinkOptions): string =>
   socketPath ?? showHostPort({ host, port })
 
-function connect(options: ConnectLinkOptions): Socket {
+function connect(options: ConnectLinkOptions, opened: Socket | undefined): Socket {
   const target = options.socketPath
     ? { path: options.socketPath }
     : { host: options.host, port: options.port }
   const socket =
     options.tls === 'cleartext'
-      ? net.connect(target)
-      : tls.connect({ ...target, ...tlsOptions(options.tls, options.host) })
+      ? (opened ?? net.connect(target))
+      : tls.connect({
+          ...(opened ? { socket: opened } : target),
+          ...tlsOptions(options.tls, options.host),
+        })
   return socket.setNoDelay(true)
 }
 
@@ -36,16 +39,37 @@ function tlsOptions(given: LinkTls, host: string) {
 }
 
 /** Opens the connection under a link; `signal` gives it up. */
-export function openSocket(options: ConnectLinkOptions, signal: AbortSignal): Promise<Socket> {
+export async function openSocket(
+  options: ConnectLinkOptions,
+  signal: AbortSignal,
+): Promise<Socket> {
+  if (!options.open) return secured(options, signal)
+  const opened = await options.open(signal).catch((error: unknown) => {
+    const why = signal.aborted ? new Error(givenUp) : error
+    throw why instanceof Error ? unreachable(options, why) : why
+  })
+  if (options.tls === 'cleartext') return opened
+  return secured(options, signal, opened)
+}
+
+const givenUp = 'it took too long or was given up'
+
+const unreachable = (options: ConnectLinkOptions, error: Error): LinkUnreachable =>
+  new LinkUnreachable(nameOfPeer(options), unreachableWords(error), error)
+
+function secured(
+  options: ConnectLinkOptions,
+  signal: AbortSignal,
+  opened?: Socket,
+): Promise<Socket> {
   return new Promise((resolve, reject) => {
-    const unreachable = (error: Error): LinkUnreachable =>
-      new LinkUnreachable(nameOfPeer(options), unreachableWords(error), error)
     let socket: Socket
     try {
-      socket = connect(options)
+      socket = connect(options, opened)
     } catch (error) {
       // A certificate or a key that cannot be used.
-      reject(error instanceof Error ? unreachable(error) : error)
+      opened?.destroy()
+      reject(error instanceof Error ? unreachable(options, error) : error)
       return
     }
     const settle = (error?: Error): void => {
@@ -57,9 +81,9 @@ export function openSocket(options: ConnectLinkOptions, signal: AbortSignal): Pr
       }
       socket.on('error', () => {})
       socket.destroy()
-      reject(unreachable(error))
+      reject(unreachable(options, error))
     }
-    const aborted = (): void => settle(new Error('it took too long or was given up'))
+    const aborted = (): void => settle(new Error(givenUp))
     signal.addEventListener('abort', aborted, { once: true })
     socket.once('error', settle)
     socket.once(options.tls === 'cleartext' ? 'connect' : 'secureConnect', () => settle())

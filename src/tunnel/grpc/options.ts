@@ -44,6 +44,8 @@ export interface ConnectLinkOptions extends LinkSettings {
   readonly port: number
   /** A UNIX socket instead of host and port. */
   readonly socketPath?: string
+  /** Opens the connection below TLS, through a proxy for example; by TCP to host and port without it. */
+  readonly open?: (signal: AbortSignal) => Promise<Socket>
   readonly tls: LinkTls | 'cleartext'
   /** Agents speak at `/AgentService/Connect`, the default; front ends at `/ProxyService/Proxy`. */
   readonly path?: StreamPath

@@ -1,4 +1,5 @@
 import { type Logger, SallyportError } from '../../../core/index.ts'
+import { tunnelThrough } from '../../../credentials/proxy/index.ts'
 import { showHostPort } from '../../addresses/index.ts'
 import type { ConnectLinkOptions } from '../../grpc/index.ts'
 import { allCapabilities, type Link, type PacketTally } from '../../link/index.ts'
@@ -45,9 +46,11 @@ export async function connectServer(
   signal: AbortSignal,
 ): Promise<ConnectedServer> {
   const { ca, cert, key, token } = await readCredentials(parts.files)
+  const { proxy } = address
   const link = await parts.connect({
     host: address.host,
     port: address.port,
+    ...(proxy && { open: (given) => tunnelThrough(proxy, address, { caPem: ca, signal: given }) }),
     tls: {
       ca,
       ...(cert !== undefined && { cert }),

@@ -102,7 +102,7 @@ test('[TUN-W18] names are not resolved all the time while every server is linked
   expect(resolved).toBe(2) // at the start, and when the link was lost
 })
 
-describe('[TUN-W18] an address that is away', () => {
+describe('[TUN-W29] an address that is away', () => {
   test('and never answers holds up no other, neither at the start nor when a link is lost', async () => {
     lab.answers.set('hole', 'silence').set('good', 'linked')
     void lab.run()

@@ -1,16 +1,19 @@
 import { isIP } from 'node:net'
 import type { Logger } from '../../../core/index.ts'
+import { chooseProxy, type Proxy, type ProxyEnv } from '../../../credentials/proxy/index.ts'
 import { showHostPort } from '../../addresses/index.ts'
 import { parseServerHost } from '../options/index.ts'
 import type { Resolve } from '../targets/dial-target.ts'
 
 /** One address at which a tunnel server may be. */
 export interface ServerAddress {
-  /** An IP address, or a name that could not be resolved here. */
+  /** An IP address, or a name that a proxy resolves. */
   readonly host: string
   readonly port: number
   /** The name the server must prove to have; absent when it was given as an address. */
   readonly name?: string
+  /** The proxy on the way to it. */
+  readonly proxy?: Proxy
 }
 
 /** Which servers were given. */
@@ -19,6 +22,8 @@ export interface GivenServers {
   readonly port: number
   /** Proven by every server, whatever its host. */
   readonly name?: string | undefined
+  /** HTTPS_PROXY and NO_PROXY are read from it, as Go's agents do. */
+  readonly env: ProxyEnv
 }
 
 /** All addresses of all servers that were given, each once; names are resolved anew. */
@@ -28,28 +33,30 @@ export async function serverAddresses(
   log: Logger,
 ): Promise<ServerAddress[]> {
   const found = new Map<string, ServerAddress>()
-  for (const text of given.hosts) {
-    const { host, port = given.port } = parseServerHost(text) ?? { host: text }
-    const name = given.name ?? (isIP(host) === 0 ? host : undefined)
-    for (const address of await addressesOf(host, resolve, log)) {
-      const server = { host: address, port, ...(name !== undefined && { name }) }
-      const key = `${showHostPort(server)} ${name ?? ''}`
-      if (!found.has(key)) found.set(key, server)
-    }
+  const all = await Promise.all(given.hosts.map((host) => addressesOf(host, given, resolve, log)))
+  for (const server of all.flat()) {
+    const key = `${showHostPort(server)} ${server.name ?? ''}`
+    if (!found.has(key)) found.set(key, server)
   }
   return [...found.values()]
 }
 
 async function addressesOf(
-  host: string,
+  text: string,
+  given: GivenServers,
   resolve: Resolve,
   log: Logger,
-): Promise<readonly string[]> {
-  if (isIP(host) !== 0) return [host]
+): Promise<ServerAddress[]> {
+  const { host, port = given.port } = parseServerHost(text) ?? { host: text }
+  const name = given.name ?? (isIP(host) === 0 ? host : undefined)
+  const server = { host, port, ...(name !== undefined && { name }) }
   try {
-    return await resolve(host)
+    const proxy = chooseProxy({ host, port, tls: true }, { env: given.env })
+    if (proxy) return [{ ...server, proxy }]
+    if (isIP(host) !== 0) return [server]
+    return (await resolve(host)).map((address) => ({ ...server, host: address }))
   } catch (err) {
-    log.warn({ err, host }, 'cannot resolve the name of a tunnel server')
+    log.warn({ err, host }, 'cannot find the way to a tunnel server')
     return []
   }
 }
