@@ -25,6 +25,8 @@ export interface AgentTokens {
   readonly namespace: string
   readonly serviceAccount: string
   readonly audience: string
+  /** How often the token of a connected agent is reviewed again; 0 never does. */
+  readonly reviewEveryMs: number
 }
 
 /** Where and how agents connect. */
@@ -124,6 +126,7 @@ function agentPortOf(options: TunnelServerOptions): AgentPortConfig {
         namespace: options.agentNamespace,
         serviceAccount: options.agentServiceAccount,
         audience: options.authenticationAudience,
+        reviewEveryMs: options.agentTokenReviewPeriod,
       },
     }),
     keepaliveMs: options.keepaliveTime,

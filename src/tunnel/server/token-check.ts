@@ -1,5 +1,5 @@
 import { type ClusterView, isRecord, SallyportError } from '../../core/index.ts'
-import { AgentRefused } from './errors.ts'
+import { AgentRefused, AgentUnjudged } from './errors.ts'
 
 /** Which tokens are an agent's. */
 export interface TokenCheckParts {
@@ -15,12 +15,12 @@ type Metadata = Readonly<Record<string, readonly string[]>>
 export type AgentCheck = (metadata: Metadata, signal: AbortSignal) => Promise<void>
 
 /** What a refused agent hears, whatever was wrong: the log has the rest. */
-const refused = (detail: string, cause?: unknown): AgentRefused =>
-  new AgentRefused('the agent could not be authenticated', { detail, cause })
+const heard = 'the agent could not be authenticated'
+const refused = (detail: string): AgentRefused => new AgentRefused(heard, { detail })
 
 const scheme = 'Bearer '
 
-/** A check of service-account tokens by TokenReview, made when an agent connects. */
+/** A check of service-account tokens by TokenReview; throws AgentUnjudged when there is no review. */
 export function createTokenCheck(parts: TokenCheckParts): AgentCheck {
   const expected = `system:serviceaccount:${parts.namespace}:${parts.serviceAccount}`
   return async (metadata, signal) => {
@@ -41,7 +41,8 @@ export function createTokenCheck(parts: TokenCheckParts): AgentCheck {
   }
 }
 
-function bearerIn(metadata: Metadata): string {
+/** The token in an agent's metadata; throws AgentRefused. */
+export function bearerIn(metadata: Metadata): string {
   const values = metadata['authorization'] ?? []
   const [value] = values
   if (value === undefined) throw refused('there is no authorization in the metadata')
@@ -68,6 +69,7 @@ async function review(
     return isRecord(status) ? status : {}
   } catch (error) {
     const why = error instanceof SallyportError ? error.message : 'unexpected failure'
-    throw refused(`the token could not be reviewed: ${why}`, error)
+    const detail = `the token could not be reviewed: ${why}`
+    throw new AgentUnjudged(heard, { detail, cause: error })
   }
 }

@@ -21,6 +21,8 @@ export interface LabOptions {
   readonly config?: Partial<TunnelServerConfig>
   /** Agents show tokens, which this cluster reviews. */
   readonly view?: ClusterView
+  /** And how often; only at first unless given. */
+  readonly reviewEveryMs?: number
   readonly revocations?: RevocationList
   readonly log?: Logger
 }
@@ -75,7 +77,8 @@ export class TunnelLab {
     await this.server.start()
   }
 
-  #configOf({ mode = 'grpc', tcp = false, config, view }: LabOptions): TunnelServerConfig {
+  #configOf(options: LabOptions): TunnelServerConfig {
+    const { mode = 'grpc', tcp = false, config, view, reviewEveryMs = 0 } = options
     const files = { certFile: this.path('server.crt'), keyFile: this.path('server.key') }
     const clientCaFile = this.path('ca.crt')
     const local = { host: '127.0.0.1', port: 0 }
@@ -87,7 +90,9 @@ export class TunnelLab {
       agents: {
         ...local,
         tls: view ? files : { ...files, clientCaFile },
-        ...(view && { tokens: { namespace: 'ns', serviceAccount: 'sa', audience: 'aud' } }),
+        ...(view && {
+          tokens: { namespace: 'ns', serviceAccount: 'sa', audience: 'aud', reviewEveryMs },
+        }),
         keepaliveMs: 30_000,
       },
       frontEnd: {

@@ -521,6 +521,28 @@ describe('who may connect as an agent', () => {
     }
     expect(lab.server.load.agents).toBe(1)
   })
+
+  test('[TUN-F21] by token, for as long as that is good', async () => {
+    const revoked = new Set<string>()
+    const user = { username: 'system:serviceaccount:ns:sa' }
+    const view = new FakeClusterView({
+      review: (_kind, object) => {
+        const { token } = object['spec'] as { token: string }
+        const authenticated = !revoked.has(token)
+        return { ...object, status: { authenticated, user, audiences: ['aud'] } }
+      },
+    })
+    await lab.start({ view, reviewEveryMs: 50 })
+    const tls = { ca: lab.ca.bundlePem }
+    const lost = await lab.agent({ authorization: 'Bearer first' }, { tls })
+    const kept = await lab.agent({ authorization: 'Bearer second' }, { tls })
+    revoked.add('first')
+    await lost.ended
+    await lab.until(() => lab.server.load.agents === 1)
+    const channel = await kept.dial('nowhere:1', { signal, deadlineMs: 5_000 }).catch(String)
+    // It is refused, but it is answered: the other agent is still there.
+    expect(channel).toContain('nowhere:1')
+  })
 })
 
 test('[TUN-F11] an agent whose certificate TLS refuses is told in the log, and a knock without a word is not', async () => {

@@ -9,6 +9,7 @@ import type { AgentPortConfig } from '../server-config.ts'
 import { type AgentCheck, createTokenCheck } from '../token-check.ts'
 import { type ClientTrust, type RevocationList, trustIn } from './client-trust.ts'
 import type { TlsFiles } from './tls-files.ts'
+import { TokenWatch } from './token-watch.ts'
 
 /** By what agents are let in. */
 export interface AgentAdmissionParts {
@@ -32,6 +33,7 @@ const refused = (detail: string): AgentRefused =>
 export class AgentAdmission {
   readonly #parts: AgentAdmissionParts
   readonly #checkToken: AgentCheck | undefined
+  readonly #tokenWatch: TokenWatch | undefined
   /** The review of a connection's last token. */
   readonly #reviews = new WeakMap<Socket, Promise<unknown>>()
   readonly #places: FairLimit
@@ -42,6 +44,7 @@ export class AgentAdmission {
     const { organization } = parts.agents
     this.#parts = parts
     this.#checkToken = tokenCheckOf(parts)
+    this.#tokenWatch = this.#checkToken && tokenWatchOf(this.#checkToken, parts)
     this.#places = new FairLimit(mostAgents, organization === undefined ? undefined : mostPerName)
   }
 
@@ -59,6 +62,7 @@ export class AgentAdmission {
     await this.#reviewInTurn(metadata, socket, signal)
     describeAgent(metadata)
     this.#takePlace(socket)
+    this.#tokenWatch?.follow(socket, metadata)
   }
 
   /** Whom connections of an agent count for: its name where each has its own, else where it comes from. */
@@ -115,4 +119,12 @@ function tokenCheckOf({ agents, view }: AgentAdmissionParts): AgentCheck | undef
   }
   if (tls.clientCaFile === undefined) throw new TypeError('agents would need no credential at all')
   return undefined
+}
+
+function tokenWatchOf(
+  check: AgentCheck,
+  { agents, clock, log }: AgentAdmissionParts,
+): TokenWatch | undefined {
+  const everyMs = agents.tokens?.reviewEveryMs ?? 0
+  return everyMs > 0 ? new TokenWatch({ check, everyMs, clock, log }) : undefined
 }

@@ -84,6 +84,11 @@ export const tunnelServerOptions = defineOptions({
   'agent-namespace': text(agents, '', 'namespace of the service account of agents with tokens'),
   'agent-service-account': text(agents, '', 'name of the service account of agents with tokens'),
   'authentication-audience': text(agents, '', "audience that agents' tokens must have"),
+  'agent-token-review-period': time(
+    agents,
+    300_000,
+    'how often the tokens of connected agents are reviewed again, and at their end; 0 never, as upstream',
+  ),
   'follow-revocations': flag(
     agents,
     false,
