@@ -7,4 +7,6 @@ import { ensureInstalled, requireNode, root } from './install.mjs'
 requireNode()
 ensureInstalled()
 ensureBuilt()
+if (process.argv[2] === 'up')
+  console.error('In this checkout every `sallyport ...` is `npm run sallyport -- ...`.')
 await import(pathToFileURL(join(root, 'dist', 'cli', 'main.js')).href)

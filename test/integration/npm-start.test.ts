@@ -85,5 +85,6 @@ test('npm start installs what is missing, builds what is stale and serves; the n
   const second = await startOnce(npm.path)
   expect(npm.calls().trim().split('\n')).toHaveLength(1)
   expect(second.stderr).not.toContain('Building')
+  expect(second.stderr).toContain('every `sallyport ...` is `npm run sallyport -- ...`')
   expect(JSON.parse(second.line)).toMatchObject({ server: expect.stringMatching(/^https:/) })
 }, 60_000)
