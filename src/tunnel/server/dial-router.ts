@@ -13,6 +13,8 @@ export interface DialRouterParts {
   readonly clock: Clock
   /** For a dial as a whole, however many agents are tried. */
   readonly timeoutMs: number
+  /** A dial has come to its end, one way or the other. */
+  readonly settled?: () => void
   /** For one agent while there is another to try; agents themselves give a target 5 s. */
   readonly attemptMs?: number
 }
@@ -67,6 +69,7 @@ export class DialRouter {
       throw error
     } finally {
       this.#pending--
+      this.#parts.settled?.()
     }
   }
 

@@ -65,6 +65,7 @@ export class TunnelHub {
       metrics,
       clock,
       timeoutMs: dialTimeoutMs,
+      settled: () => this.#lookForRest(),
     })
   }
 
@@ -156,13 +157,13 @@ export class TunnelHub {
     )
   }
 
-  /** Tells agents that we go soon, and resolves when no connection is left. */
+  /** Tells agents that we go soon, and resolves when neither a connection nor a dial is left. */
   async drain(): Promise<void> {
     for (const { link } of this.#registry.sessions) {
       // A Go agent knows no such packet from a server.
       if (link.capabilities.size > 0) link.sendDrain()
     }
-    if (this.#established === 0) return
+    if (this.#isIdle) return
     await new Promise<void>((resolve) => this.#idle.push(resolve))
   }
 
@@ -190,6 +191,18 @@ export class TunnelHub {
     const { clock, metrics } = this.#parts
     metrics.connectionDuration.observe((clock.monotonic() - begun) / 1_000)
     this.#established--
-    if (this.#established === 0) for (const resolve of this.#idle.splice(0)) resolve()
+    this.#lookForRest()
+  }
+
+  get #isIdle(): boolean {
+    return this.#established === 0 && this.pendingDials === 0
+  }
+
+  /** A dial that has been answered counts as a connection a moment later. */
+  #lookForRest(): void {
+    if (this.#idle.length === 0) return
+    setImmediate(() => {
+      if (this.#isIdle) for (const resolve of this.#idle.splice(0)) resolve()
+    })
   }
 }

@@ -197,7 +197,8 @@ class ComposedTunnelServer implements TunnelServer {
     const { drainMs } = config
     if (!this.#isStopping) log.info({ ...this.load, drainMs }, 'tunnel server stops')
     this.#isStopping = true
-    await this.#lease?.stop(deadline)
+    // The cluster that keeps the Lease may be stopping too, and must not cost the others their time.
+    const leaseIsGone = this.#lease?.stop(deadline)
     this.#frontEnd?.stopAccepting()
     this.#agentPort?.stopAccepting()
     if (drainMs > 0)
@@ -207,7 +208,7 @@ class ComposedTunnelServer implements TunnelServer {
     this.#frontEnd?.close()
     await this.#hub.close()
     this.#agentPort?.close()
-    await Promise.all([this.#health?.close(), this.#admin?.close()])
+    await Promise.all([leaseIsGone, this.#health?.close(), this.#admin?.close()])
   }
 
   #observe(metrics: ServerMetrics): void {
