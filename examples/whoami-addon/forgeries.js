@@ -63,9 +63,9 @@ const attempts = {
     title: 'Sign with nothing',
     explains: '"alg": "none", no signature',
     send: (token, ask) => {
-      const { claims } = partsOf(token)
-      const header = encode({ alg: 'none', typ: 'k8s-addon+jwt' })
-      return ask([['Authorization', `Bearer ${header}.${encode({ ...claims, sub: 'root' })}.`]])
+      const { header, claims } = partsOf(token)
+      const unsigned = `${encode({ ...header, alg: 'none' })}.${encode({ ...claims, sub: 'root' })}.`
+      return ask([['Authorization', `Bearer ${unsigned}`]])
     },
   },
   'own-key': {

@@ -69,6 +69,7 @@ byId('ask').addEventListener('submit', (event) => {
 })
 
 await refresh()
+tick()
 await showForgeries(currentUser).catch(showProblem)
 openLive()
 setInterval(tick, 250)
