@@ -73,9 +73,14 @@ async function preparePlace(
   const directory = await ProjectedDirectory.create(source, host.clock)
   const shown = inCluster ? serviceAccountPath : source
   const kubeconfig = join(root, 'kubeconfig')
-  const { server } = host
+  const { server, onMoved, log } = host
   const facts = { server, namespace: plan.namespace, directory: shown }
   await writeServiceAccountKubeconfig(kubeconfig, facts)
+  onMoved((moved) => {
+    writeServiceAccountKubeconfig(kubeconfig, { ...facts, server: moved }).catch((err: unknown) =>
+      log.warn({ err }, 'the process cannot be told where the cluster is now'),
+    )
+  })
   // Also in a cluster: without it kubectl would take ~/.kube/config, and act as the person at the keyboard.
   const own = { ...workloadEnvironment(host.env, plan, shown), KUBECONFIG: kubeconfig }
   if (!inCluster) return { directory, env: own, words: (command) => command }

@@ -31,6 +31,8 @@ export interface WorkloadHost {
   readonly client: KubeClient
   /** Where the API is. */
   readonly server: URL
+  /** Calls back when the API is somewhere else. */
+  readonly onMoved: (listener: (server: URL) => void) => void
   readonly env: Readonly<Record<string, string | undefined>>
   readonly platform: string
   readonly isRoot: boolean

@@ -7,6 +7,7 @@ import { defineCommand } from '../command.ts'
 import type { Io } from '../io.ts'
 import { pluginHostOf } from '../plugin-host.ts'
 import { createLogger } from '../stderr-logger.ts'
+import { openWorkloadCluster } from '../workload-cluster.ts'
 import { readWorkload, type WorkloadValues, workloadOptions } from '../workload-options.ts'
 
 /** `sallyport workload run`. */
@@ -57,7 +58,7 @@ export const workloadRunCommand = defineCommand({
 })
 
 async function openHost(values: WorkloadValues, io: Io) {
-  const { createKubeClient, transportFromKubeconfig } = await import('../../client/index.ts')
+  const { createKubeClient } = await import('../../client/index.ts')
   const { loadContext } = await import('../../kubeconfig/index.ts')
   const sources = {
     explicitPath: values.kubeconfig,
@@ -67,11 +68,18 @@ async function openHost(values: WorkloadValues, io: Io) {
   const { warnings, ...context } = await loadContext(sources, values.context)
   const all = values.inCluster ? [...warnings, ...unknownInCluster(context.cluster)] : warnings
   for (const warning of all) io.stderr(`warning: ${warning}\n`)
-  const plugins = await pluginHostOf(io)
-  const transport = await transportFromKubeconfig(context, { plugins, proxyEnv: io.env })
+  const log = createLogger({
+    level: values.logLevel,
+    format: 'text',
+    clock: systemClock,
+    write: (line) => io.stderr(line),
+  })
+  const plugins = { plugins: await pluginHostOf(io), proxyEnv: io.env }
+  const { transport, onMoved } = await openWorkloadCluster(context, plugins, log)
   return {
     context,
     transport,
+    onMoved,
     client: createKubeClient({ transport, userAgent: 'sallyport-workload' }),
     server: new URL(context.cluster.server),
     env: io.env,
@@ -83,12 +91,7 @@ async function openHost(values: WorkloadValues, io: Io) {
     runtimeDirectories: [io.env['XDG_RUNTIME_DIR'], tmpdir()].flatMap((path) => path || []),
     sendSignal: (pid, signal) => void process.kill(pid, signal),
     clock: systemClock,
-    log: createLogger({
-      level: values.logLevel,
-      format: 'text',
-      clock: systemClock,
-      write: (line) => io.stderr(line),
-    }),
+    log,
     drain: io.drain,
     kill: io.kill,
   } satisfies Omit<WorkloadHost, 'onRegistered'> & Record<'context' | 'transport', unknown>

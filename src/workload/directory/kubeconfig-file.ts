@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises'
+import { replaceFile } from '../../core/index.ts'
 import { renderKubeconfig } from '../../kubeconfig/index.ts'
 
 /** Writes a kubeconfig by which clients that know no fixed path find the service account. */
@@ -16,5 +16,5 @@ export async function writeServiceAccountKubeconfig(
     users: new Map([[name, { tokenFile: `${directory}/token` }]]),
     contexts: new Map([[name, { cluster: name, user: name, namespace }]]),
   })
-  await writeFile(path, text, { mode: 0o600, flag: 'wx' })
+  await replaceFile(path, text, 0o600)
 }
