@@ -26,6 +26,13 @@ export class BackOff {
     return failure === undefined || this.#parts.clock.monotonic() >= failure.dueAt
   }
 
+  /** How long until the next thing is due that is not yet. */
+  get soonestMs(): number {
+    const now = this.#parts.clock.monotonic()
+    const waits = [...this.#failed.values()].map(({ dueAt }) => dueAt - now)
+    return Math.min(...waits.filter((ms) => ms > 0))
+  }
+
   failed(name: string): void {
     const { firstMs, capMs, clock, random } = this.#parts
     const pauseMs = this.#failed.get(name)?.nextMs ?? firstMs

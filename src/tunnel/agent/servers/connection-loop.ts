@@ -54,7 +54,8 @@ export class ConnectionLoop {
     const { syncIntervalMs, random } = this.#parts
     while (!signal.aborted) {
       await this.#sync(signal)
-      await pause(syncIntervalMs * (1 + jitter * random()), signal)
+      const intervalMs = syncIntervalMs * (1 + jitter * random())
+      await pause(Math.min(intervalMs, this.#backOff.soonestMs), signal)
     }
     await Promise.all(this.#attempts.values())
   }
