@@ -14,8 +14,16 @@ export const certificateAuthorityOption = {
 /** Reads the CA that the option names, if it does. */
 export async function readCaFile(path: string | undefined): Promise<string | undefined> {
   if (path === undefined) return undefined
-  return readFile(path, 'utf8').catch((cause: unknown) => {
+  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
     const why = systemErrorCode(cause) ?? 'unknown error'
     throw new CommandFailed('CA_UNREADABLE', `cannot read ${path}: ${why}`, { cause })
   })
+  const { parseCertificates, PemInvalid } = await import('../pki/trust/index.ts')
+  try {
+    parseCertificates(text)
+    return text
+  } catch (cause) {
+    if (!(cause instanceof PemInvalid)) throw cause
+    throw new CommandFailed('CA_UNREADABLE', `${path} is no CA file: ${cause.message}`, { cause })
+  }
 }

@@ -1,4 +1,12 @@
-import { CommandFailed, type OptionTable, SallyportError, WrongUsage } from '../core/index.ts'
+import {
+  ApiError,
+  CommandFailed,
+  hasReason,
+  type OptionTable,
+  SallyportError,
+  systemErrorCode,
+  WrongUsage,
+} from '../core/index.ts'
 import type { PublishOptions, ReadDocuments } from '../issuer/publish/index.ts'
 import { readCaFile } from './ca-file.ts'
 import { dataDirectory } from './data-directory.ts'
@@ -34,7 +42,10 @@ export const issuerSourceOptions = {
     group: 'Source',
     placeholder: 'URL',
     defaultText: 'as the source says',
-    check: (text) => (text.startsWith('https://') ? undefined : 'must be an https URL'),
+    check: (text) =>
+      URL.canParse(text) && new URL(text).protocol === 'https:'
+        ? undefined
+        : 'must be an https URL',
   },
   ...dataDirectoryOption,
 } as const satisfies OptionTable
@@ -59,14 +70,33 @@ export async function openIssuerSource(values: IssuerSourceValues, io: Io): Prom
   if (from === undefined || !isUrl) return documentsOfServer(await transportOf(values, io), options)
   if (!from.startsWith('https://')) throw new WrongUsage('--from must be an https URL')
   const read = documentsOfIssuer(from, await readCaFile(certificateAuthority), options)
-  return async (signal) => read(signal).catch((error: unknown) => Promise.reject(withHint(error)))
+  return async (signal) => read(signal).catch((error: unknown) => Promise.reject(told(error, from)))
 }
 
-/** Whoever names a URL may not run its server, and the usual hint would be to start one. */
-function withHint(error: unknown): unknown {
+const untrusted = /^(?:CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_CERT_)/
+
+/** Whoever names a URL may not run its server, and the usual words are for those who do. */
+function told(error: unknown, url: string): unknown {
+  if (error instanceof ApiError) return notShown(error, url)
   if (!(error instanceof SallyportError) || error.code !== 'CLIENT_CONNECTION_FAILED') return error
-  const hint = 'if its certificate is of a private CA: --certificate-authority FILE'
+  const hint = untrusted.test(systemErrorCode(error.cause) ?? '')
+    ? 'if its certificate is of a private CA: --certificate-authority FILE'
+    : 'is it the address of an issuer, and does its server run?'
   return new CommandFailed(error.code, error.message, { hint, cause: error })
+}
+
+function notShown(cause: ApiError, url: string): CommandFailed {
+  if (hasReason(cause, 'Unauthorized', 'Forbidden'))
+    return new CommandFailed(
+      'DOCUMENTS_NOT_PUBLIC',
+      `${url} does not show the documents of an issuer to whoever has no credential`,
+      { hint: 'give a kubeconfig of the cluster instead of the URL: --from FILE', cause },
+    )
+  return new CommandFailed(
+    'DOCUMENTS_REFUSED',
+    `${url} has no documents of an issuer: ${cause.message}`,
+    { hint: 'is it the address of an issuer, exactly as tokens name it?', cause },
+  )
 }
 
 async function transportOf({ from, context, dataDir }: IssuerSourceValues, io: Io) {

@@ -111,6 +111,13 @@ describe('PEM files', () => {
     expect(() => publicKeysFromPem(text, 'keys.pem')).toThrow(message)
   })
 
+  test('a key that cannot be used is refused with the name of its file', () => {
+    const short = generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey
+    const text = pem(short, 'pkcs8')
+    expect(() => signingKeyFromPem(text, 'sa.key')).toThrow('sa.key: an RSA key of 1024 bits')
+    expect(() => publicKeysFromPem(text, 'sa.pub')).toThrow('sa.pub: an RSA key of 1024 bits')
+  })
+
   test('a file with public keys only cannot sign', () => {
     expect(() => signingKeyFromPem(pem(createPublicKey(rsa), 'spki'), 'keys.pem')).toThrow(
       /keys\.pem has no private key/,

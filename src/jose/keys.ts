@@ -91,7 +91,10 @@ const keyLabels = new Set([
 export function publicKeysFromPem(pem: string, where: string): VerificationKey[] {
   const keys = blocksOf(pem, where)
     .filter(({ label }) => keyLabels.has(label))
-    .map(({ text, label }) => verificationKey(readKey(() => createPublicKey(text), label, where)))
+    .map(({ text, label }) => {
+      const key = readKey(() => createPublicKey(text), label, where)
+      return inFile(where, () => verificationKey(key))
+    })
   if (keys.length === 0) throw new KeyRefused(`${where} has no key in PEM form`)
   return keys
 }
@@ -100,7 +103,18 @@ export function publicKeysFromPem(pem: string, where: string): VerificationKey[]
 export function signingKeyFromPem(pem: string, where: string): SigningKey {
   const found = blocksOf(pem, where).find(({ label }) => label.endsWith('PRIVATE KEY'))
   if (!found) throw new KeyRefused(`${where} has no private key in PEM form`)
-  return signingKey(readKey(() => createPrivateKey(found.text), found.label, where))
+  const key = readKey(() => createPrivateKey(found.text), found.label, where)
+  return inFile(where, () => signingKey(key))
+}
+
+/** Says of which file a key is that was refused. */
+function inFile<Key>(where: string, make: () => Key): Key {
+  try {
+    return make()
+  } catch (cause) {
+    if (!(cause instanceof KeyRefused)) throw cause
+    throw new KeyRefused(`${where}: ${cause.message}`, { cause })
+  }
 }
 
 function blocksOf(pem: string, where: string): { label: string; text: string }[] {

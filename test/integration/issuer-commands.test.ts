@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { connect } from 'node:tls'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { labCertificate, named } from '../../src/pki/certificate-lab.suite.ts'
+import { startTestIssuer } from '../../src/testing/index.ts'
 import { eventually } from '../support/eventually.ts'
 import { type CommandOutcome, runInProcess } from '../support/in-process-command.ts'
 import { type InProcessServer, JumpingClock, startInProcess } from '../support/in-process-server.ts'
@@ -179,6 +180,14 @@ describe('publishing', () => {
     expect(JSON.parse(await readFile(join(scratch, 'keys.json'), 'utf8')).keys).toHaveLength(1)
   })
 
+  test.each(['http://tokens.example/jwks', 'https://', 'tokens'])(
+    '--jwks-uri %s is refused',
+    async (uri) => {
+      const { code, stderr } = await run(server, 'publish', '--out', scratch, '--jwks-uri', uri)
+      expect([code, stderr]).toEqual([2, expect.stringContaining('must be an https URL')])
+    },
+  )
+
   test('--from takes them from any cluster: by kubeconfig or by the address of the issuer [ISS-G8]', async () => {
     const ca = join(scratch, 'ca.crt')
     await writeFile(ca, server.serving.pki.clusterCa.bundlePem)
@@ -199,6 +208,33 @@ describe('publishing', () => {
     const source = ['--from', `https://127.0.0.1:${server.port}`, '--out', scratch]
     const { code, stderr } = await runInProcess(['issuer', 'publish', ...source])
     expect([code, stderr]).toEqual([1, expect.stringContaining('--certificate-authority FILE')])
+  })
+
+  test.each([
+    ['that nobody serves', 'https://127.0.0.1:1', 'is it the address of an issuer'],
+    ['below which nothing is public', '/api', 'give a kubeconfig of the cluster instead'],
+  ])('a URL %s is told apart from one with a private CA', async (_what, url, hint) => {
+    const ca = join(scratch, 'ca.crt')
+    await writeFile(ca, server.serving.pki.clusterCa.bundlePem)
+    const from = url.startsWith('/') ? `https://127.0.0.1:${server.port}${url}` : url
+    const source = ['--from', from, '--certificate-authority', ca, '--out', scratch]
+    const { code, stderr } = await runInProcess(['issuer', 'publish', ...source])
+    expect([code, stderr]).toEqual([1, expect.stringContaining(hint)])
+    expect(stderr).toContain(from)
+  })
+
+  test('a URL with nothing below it is told so', async () => {
+    const elsewhere = await startTestIssuer()
+    const ca = join(scratch, 'ca.crt')
+    await writeFile(ca, elsewhere.caPem ?? '')
+    const from = `${elsewhere.issuer}/nothing`
+    const source = ['--from', from, '--certificate-authority', ca, '--out', scratch]
+    const { code, stderr } = await runInProcess(['issuer', 'publish', ...source])
+    await elsewhere.stop()
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringContaining(`${from} has no documents of an issuer`),
+    ])
   })
 
   test('what is no issuer is not published', async () => {

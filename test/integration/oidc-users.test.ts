@@ -9,11 +9,14 @@ import { type InProcessServer, startInProcess } from '../support/in-process-serv
 let scratch = ''
 let provider: TestIssuer
 let ca = ''
+let emptyFile = ''
 beforeAll(async () => {
   scratch = await mkdtemp(join(tmpdir(), 'oidc-users-'))
   provider = await startTestIssuer()
   ca = join(scratch, 'ca.crt')
   await writeFile(ca, provider.caPem ?? '')
+  emptyFile = join(scratch, 'empty')
+  await writeFile(emptyFile, '')
 })
 afterAll(async () => {
   await provider.stop()
@@ -152,6 +155,7 @@ describe('flags that cannot work are refused at the start [ISS-P8]', () => {
       () => flagsFor('--service-account-issuer', provider.issuer),
     ],
     ['cannot read', () => flagsFor('--oidc-ca-file', join(scratch, 'none'))],
+    ['is no CA file: there is no certificate in it', () => flagsFor('--oidc-ca-file', emptyFile)],
   ])('%s', async (words, flags) => {
     await expect(startInProcess({ features: allFeatures, flags: flags() })).rejects.toThrow(words)
   })

@@ -151,10 +151,32 @@ describe('issuer verify [ISS-P4]', () => {
   test.each([
     [[], 'give one of TOKEN'],
     [['a', '--token-file', 'b'], 'give one of TOKEN'],
-    [['a.b.c', '--issuer', 'http://issuer.example'], 'issuer is no https URL'],
+    [['a.b.c', '--issuer', 'http://issuer.example'], '--issuer is no https URL'],
   ])('%j is wrong usage', async (args, words) => {
     const { code, stderr } = await verify(...args)
     expect([code, stderr]).toEqual([2, expect.stringContaining(words)])
+  })
+
+  test('an issuer that nobody can discover is told, whoever named it', async () => {
+    const token = issuer.serviceAccountToken({ audience: 'vault', claims: { iss: 'api' } })
+    const { code, stderr } = await verify(token)
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringContaining('nobody outside can discover the issuer that the token names'),
+    ])
+  })
+
+  test('a CA file without a certificate is refused by name', async () => {
+    const file = join(scratch, 'empty')
+    await writeFile(file, '')
+    const { code, stderr } = await verify(
+      'a.b.c',
+      '--certificate-authority',
+      file,
+      '--issuer',
+      'https://x.example',
+    )
+    expect([code, stderr]).toEqual([1, expect.stringContaining(`${file} is no CA file`)])
   })
 
   test('escape sequences of a token do not reach the terminal', async () => {

@@ -160,7 +160,7 @@ export const issuerVerifyCommand = defineCommand({
     const token = await readTokenInput({ argument, file: values.tokenFile })
     const { createServiceAccountVerifier } = await import('../../issuer/relying-party/index.ts')
     const verifierOptions = await optionsFor(token, values, io)
-    const verifier = usable(() => createServiceAccountVerifier(verifierOptions))
+    const verifier = usable(() => createServiceAccountVerifier(verifierOptions), values.issuer)
     const explanation = await verifier.explain(token)
     const more = unknowns(values)
     const { accepted, checks } = explanation
@@ -188,12 +188,17 @@ const hints: Readonly<Record<string, string>> = {
   'wrong-audience': 'ask for a token with --audience, and give the same name here',
 }
 
-/** What cannot be verified at all is a wrong call, or a token that names no proper issuer. */
-function usable<Result>(make: () => Result): Result {
+/** An issuer that cannot be discovered is a wrong call, or the fault of whoever made the token. */
+function usable<Result>(make: () => Result, demanded: string | undefined): Result {
   try {
     return make()
-  } catch (error) {
-    if (error instanceof TypeError) throw new WrongUsage(error.message, { cause: error })
-    throw error
+  } catch (cause) {
+    if (!(cause instanceof TypeError)) throw cause
+    if (demanded !== undefined) throw new WrongUsage(`--${cause.message}`, { cause })
+    throw new CommandFailed(
+      'ISSUER_UNDISCOVERABLE',
+      `nobody outside can discover the issuer that the token names: ${cause.message}`,
+      { cause, hint: 'a TokenReview at its cluster tells whether the token is good' },
+    )
   }
 }

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { forApiAudiences } from '../../authn/index.ts'
 import { CommandFailed, type Logger, systemErrorCode, WrongUsage } from '../../core/index.ts'
 import { oidcUsers } from '../../issuer/oidc-users/index.ts'
+import { PemInvalid, parseCertificates } from '../../pki/index.ts'
 import type { Feature } from '../feature.ts'
 import type { ServerOptions } from '../options/index.ts'
 
@@ -73,8 +74,16 @@ function requiredClaimsOf({ oidcRequiredClaim: pairs }: ServerOptions): Map<stri
 
 async function readCa(path: string | undefined): Promise<string | undefined> {
   if (path === undefined) return undefined
-  return readFile(path, 'utf8').catch((cause: unknown) => {
+  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
     const why = systemErrorCode(cause) ?? 'unknown error'
     throw new CommandFailed('OIDC_CA_UNREADABLE', `cannot read ${path}: ${why}`, { cause })
   })
+  try {
+    parseCertificates(text)
+    return text
+  } catch (cause) {
+    if (!(cause instanceof PemInvalid)) throw cause
+    const message = `${path} (--oidc-ca-file) is no CA file: ${cause.message}`
+    throw new CommandFailed('OIDC_CA_UNREADABLE', message, { cause })
+  }
 }
