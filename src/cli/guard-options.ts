@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import type { IdentityOutput } from '../addon/guard/index.ts'
 import { defineOptions, logLevels, type OptionValues } from '../core/index.ts'
 import { outputOption } from './shared-options.ts'
 
@@ -83,7 +84,8 @@ export const guardOptions = defineOptions({
   'probe-path': {
     type: 'string',
     placeholder: 'PATH',
-    check: (path) => (path.startsWith('/') ? undefined : 'must begin with a slash'),
+    check: (path) =>
+      /^\/[!-"$-~]*$/.test(path) ? undefined : 'must be a path as requests have it',
     group: 'Ports',
     describe: "path of the add-on that the health port also answers, for the kubelet's probes",
   },
@@ -248,3 +250,16 @@ export const guardOptions = defineOptions({
 
 /** What the options of a guard were set to. */
 export type GuardValues = OptionValues<typeof guardOptions>
+
+/** Under which names the add-on is told its user. */
+export const outputOf = ({
+  userHeader,
+  groupsHeader,
+  uidHeader,
+  impersonation,
+}: GuardValues): IdentityOutput => ({
+  userHeader,
+  impersonation,
+  ...(groupsHeader !== undefined && { groupsHeader }),
+  ...(uidHeader !== undefined && { uidHeader }),
+})

@@ -2,6 +2,7 @@ import {
   type AddonTokenVerifier,
   addonJwksPath,
   openVerifier,
+  problemsOfOutput,
   problemsOfPlaces,
   type TrustHost,
   type TrustOptions,
@@ -9,7 +10,7 @@ import {
 import type { KubeClient } from '../client/index.ts'
 import { CommandFailed, WrongUsage } from '../core/index.ts'
 import type { ResolvedContext } from '../kubeconfig/index.ts'
-import type { GuardValues } from './guard-options.ts'
+import { type GuardValues, outputOf } from './guard-options.ts'
 import { type GuardPlaces, placesOf } from './guard-places.ts'
 import type { Io } from './io.ts'
 
@@ -35,7 +36,7 @@ export async function findSurroundings(
     missing.push(error)
   }
   const places = attempt(() => placesOf(values, io), note)
-  const wrong = places ? problemsOfPlaces(places) : []
+  const wrong = [...(places ? problemsOfPlaces(places) : []), ...problemsOfOutput(outputOf(values))]
   const cluster = await reachCluster(values, io).catch(note)
   const podName = attempt(() => podNameOf(values, io), note)
   const isUseless = wrong.length + missing.length > 0

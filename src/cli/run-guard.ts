@@ -7,7 +7,7 @@ import {
   type TrustHost,
 } from '../addon/guard/index.ts'
 import { runUntilDrained, systemClock } from '../core/index.ts'
-import type { GuardValues } from './guard-options.ts'
+import { type GuardValues, outputOf } from './guard-options.ts'
 import { findSurroundings, type Surroundings } from './guard-surroundings.ts'
 import type { Io } from './io.ts'
 import { createLogger } from './stderr-logger.ts'
@@ -31,7 +31,7 @@ export async function runGuard(values: GuardValues, io: Io): Promise<void> {
       ...places,
       verifier: found.verifier,
       audiences: await audiencesOf(values, found, host),
-      output: identityOutput(values),
+      output: outputOf(values),
       limits: {
         maxRequestMs: values.maxRequestDuration,
         maxTunnelMs: values.maxTunnelDuration,
@@ -66,13 +66,6 @@ async function audiencesOf(
   await audiences.start()
   return audiences
 }
-
-const identityOutput = ({ userHeader, groupsHeader, uidHeader, impersonation }: GuardValues) => ({
-  userHeader,
-  impersonation,
-  ...(groupsHeader !== undefined && { groupsHeader }),
-  ...(uidHeader !== undefined && { uidHeader }),
-})
 
 function startText(guard: Guard, ports: readonly PortPair[], { output }: GuardValues): string {
   const { places } = guard

@@ -272,6 +272,26 @@ describe('sallyport guard', () => {
     ['a Service without a namespace', ['--audience', 'web'], 'must be namespace/name'],
     ['a header that is none', ['--user-header', 'a b'], 'must be the name of a header'],
     [
+      'a header with another purpose',
+      ['--user-header', 'Content_Length'],
+      'the header Content_Length has another purpose',
+    ],
+    [
+      'one header for two things',
+      ['--groups-header', 'x-authenticated-user'],
+      'the header x-authenticated-user would tell two things',
+    ],
+    [
+      'a header of impersonation beside it',
+      ['--impersonation', '--user-header', 'Impersonate-User'],
+      'is one of those of impersonation',
+    ],
+    [
+      'a path that nobody can ask for',
+      ['--probe-path', '/a b'],
+      'must be a path as requests have it',
+    ],
+    [
       'an add-on that is the guard',
       ['--listen-address', '127.0.0.1', '--forward', '8099=8099'],
       'would forward 127.0.0.1:8099 to itself',

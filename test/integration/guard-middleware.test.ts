@@ -138,6 +138,11 @@ test.each<readonly [what: string, options: object, message: string]>([
   ['a developer without a name', { developmentUser: '' }, 'developmentUser must be a name'],
   ['an age that is none', { maxTunnelMs: 'an hour' }, 'maxTunnelMs must be a number'],
   ['a header that is none', { output: { userHeader: 'a b' } }, '"a b" is not the name of a header'],
+  [
+    'a header with another purpose',
+    { output: { userHeader: 'Host' } },
+    'the header Host has another',
+  ],
   ['a CA that is not there', { caFile: '/nonexistent/ca' }, 'there is no such file'],
 ])('a guard with %s is refused in words', async (_what, options, message) => {
   await expect(guardOf(options)).rejects.toThrow(message)

@@ -1,5 +1,6 @@
 import { WrongUsage } from '../../core/index.ts'
-import { defaultOutput, emittedNames, type IdentityOutput } from './identity-output.ts'
+import { problemsOfOutput } from './check-output.ts'
+import { defaultOutput, type IdentityOutput } from './identity-output.ts'
 import type { TrustOptions } from './open-verifier.ts'
 
 /** Options as an application may have written them. */
@@ -11,7 +12,6 @@ interface Unchecked extends TrustOptions {
 }
 
 const serviceName = /^[a-z\d-]+\/[a-z\d-]+$/
-const headerName = /^[A-Za-z][\w-]*$/
 
 /** Refuses, in words, what would let nobody in: an application in plain JavaScript has no types to tell. */
 export function checkMiddleware(options: Unchecked): void {
@@ -27,8 +27,8 @@ function problemOf(options: Unchecked = {}): string | undefined {
   if (x5c === false && !handshake && !jwks && developmentUser === undefined)
     return 'x5c is switched off and neither handshake nor jwks is there: nobody would be believed'
   if (!isDuration(maxTunnelMs)) return 'maxTunnelMs must be a number of milliseconds'
-  const unfit = emittedNames(output).find((name) => !headerName.test(name))
-  return unfit === undefined ? undefined : `output: "${unfit}" is not the name of a header`
+  const [unfit] = problemsOfOutput(output)
+  return unfit === undefined ? undefined : `output: ${unfit}`
 }
 
 const isDuration = (ms: unknown): boolean => Number.isSafeInteger(ms) && Number(ms) > 0

@@ -3,6 +3,7 @@ export { addonJwksPath } from '../token/profile.ts'
 export type { AddonTokenVerifier } from '../token/verifier.ts'
 export type { AccessLogLevel } from './access-log.ts'
 export { type AudienceList, staticAudiences } from './audiences.ts'
+export { problemsOfOutput } from './check-output.ts'
 export { problemsOfPlaces } from './check-places.ts'
 export {
   defaultGuardLimits,
