@@ -63,7 +63,7 @@ describe('large and slow', () => {
   })
 
   test('slow headers are cut, and others do not notice [ADDON-T36, ADDON-R42]', async () => {
-    const lab = await start({ limits: { headersTimeoutMs: 200 } })
+    const lab = await start({ limits: { headersTimeoutMs: 1_000 } })
     const { socket, heard } = await openRaw(lab.port)
     socket.write('GET / HTTP/1.1\r\nHost: a\r\n')
     const closed = closeOf(socket)

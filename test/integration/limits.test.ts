@@ -28,7 +28,7 @@ describe('slow clients are cut off in time, and others served meanwhile [GND-R83
   let server: InProcessServer
   let admin: HttpsCaller
   beforeAll(async () => {
-    server = await startInProcess({ flags: ['--request-timeout', '500ms'] })
+    server = await startInProcess({ flags: ['--request-timeout', '2s'] })
     admin = await server.admin()
   })
   afterAll(() => server.close())

@@ -184,13 +184,13 @@ describe.skipIf(outwardAddress === undefined)('limits of the service proxy', () 
 
 describe.skipIf(outwardAddress === undefined)('everything ends', () => {
   test('a request that hangs is a 504 at its maximum age [ADDON-R42, ADDON-T49]', async () => {
-    const { path, ann, lab } = await open(['--addon-max-request-age', '300ms'])
+    const { path, ann, lab } = await open(['--addon-max-request-age', '1500ms'])
     expect((await ann.get(`${path}/hang`)).status).toBe(504)
     expect(await audited(lab, 'max-age')).toBe(true)
   })
 
   test('an answer that does not end is cut at its maximum age, with its reason [ADDON-R42, ADDON-T49]', async () => {
-    const { path, ann, lab, held } = await open(['--addon-max-request-age', '300ms'])
+    const { path, ann, lab, held } = await open(['--addon-max-request-age', '1500ms'])
     const response = await answered(ann, `${path}/stream`)
     const backendClosed = closed(held[0] as ServerResponse)
     response.resume()
@@ -201,7 +201,7 @@ describe.skipIf(outwardAddress === undefined)('everything ends', () => {
   })
 
   test('what is silent for too long is cut, with its reason [ADDON-R42, ADDON-R43]', async () => {
-    const { path, ann, lab } = await openTunnels(['--addon-idle-timeout', '300ms'])
+    const { path, ann, lab } = await openTunnels(['--addon-idle-timeout', '1500ms'])
     const socket = await websocket(ann, path)
     socket.resume()
     await closed(socket)
@@ -209,7 +209,7 @@ describe.skipIf(outwardAddress === undefined)('everything ends', () => {
   })
 
   test('a tunnel is cut at its maximum age, on both sides [ADDON-R43, ADDON-T48]', async () => {
-    const { path, ann, lab, backend } = await openTunnels(['--addon-max-tunnel-age', '300ms'])
+    const { path, ann, lab, backend } = await openTunnels(['--addon-max-tunnel-age', '1500ms'])
     const socket = await websocket(ann, path)
     await once(socket, 'data')
     const far = [...backend.open].map((each) => closed(each))

@@ -240,7 +240,7 @@ describe('what is no good request', () => {
   })
 
   test('a client that takes too long for its headers is cut', async () => {
-    await lab.open({}, { headerTimeoutMs: 40 })
+    await lab.open({}, { headerTimeoutMs: 400 })
     const client = await lab.client('CONNECT 127.0.0.1:1 HTTP/1.1\r\nHost:')
     await once(client.resume(), 'end')
     expect(lab.agent?.dialled).toEqual([])
@@ -248,10 +248,10 @@ describe('what is no good request', () => {
 })
 
 test('the time for headers does not count for a tunnel that stands', async () => {
-  await lab.open({}, { headerTimeoutMs: 40 })
+  await lab.open({}, { headerTimeoutMs: 400 })
   const client = await lab.client(connectTo(await lab.target((socket) => socket.pipe(socket))))
   expect(await nextText(client)).toBe(established)
-  // Two slow clients, one after the other: when the second is cut, the tunnel is far older than 40 ms.
+  // Two slow clients, one after the other: when the second is cut, the tunnel is far older than 400 ms.
   for (const _round of [1, 2]) await once((await lab.client('CONNECT')).resume(), 'end')
   client.write('still here')
   expect(await nextText(client)).toBe('still here')
