@@ -21,6 +21,7 @@ export {
   type LiveResource,
   liveResourceHandler,
 } from './serving/live-resource.ts'
+export { noCustomKinds } from './serving/no-custom-kinds.ts'
 export { defaultWatchLimits, type WatchLimits } from './serving/open-watch.ts'
 export { ResourceApi, type ResourceApiParts, type ResourceHandler } from './serving/resource-api.ts'
 export { tokenRequestHandler, tokenSubresource } from './serving/token-request.ts'

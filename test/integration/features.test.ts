@@ -93,3 +93,26 @@ describe('a feature of the server', () => {
     expect(closed).toEqual(['everything'])
   })
 })
+
+test('nobody has defined kinds of their own, which kubectl wants to hear before it sends a review', async () => {
+  const server = await startInProcess()
+  try {
+    const admin = await server.admin()
+    const path = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
+    const { status, object } = await admin.get(path)
+    expect([status, object]).toEqual([
+      200,
+      {
+        kind: 'CustomResourceDefinitionList',
+        apiVersion: 'apiextensions.k8s.io/v1',
+        metadata: { resourceVersion: '1' },
+        items: [],
+      },
+    ])
+    expect((await admin.post(path, {})).status).toBe(405)
+    expect((await server.as(await server.issue('jane')).get(path)).status).toBe(403)
+    expect((await admin.get('/apis')).text).not.toContain('apiextensions')
+  } finally {
+    await server.close()
+  }
+})

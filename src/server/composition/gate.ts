@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Writable } from 'node:stream'
-import { defaultWatchLimits, ResourceApi } from '../../api/index.ts'
+import { defaultWatchLimits, noCustomKinds, ResourceApi } from '../../api/index.ts'
 import { impersonation, type Revocations, scopeDecision } from '../../authn/index.ts'
 import { denial } from '../../authz/index.ts'
 import { badRequest, type Clock, type Logger, pause } from '../../core/index.ts'
@@ -85,7 +85,7 @@ export function bodyReader(options: ServerOptions) {
 }
 
 function resourceApi(parts: GateParts): ResourceApi {
-  const { options, cluster, features } = parts
+  const { options, cluster, features, clock } = parts
   return new ResourceApi({
     context: cluster.context,
     reviews: cluster.reviews,
@@ -98,7 +98,7 @@ function resourceApi(parts: GateParts): ResourceApi {
     },
     watchLimits: { ...defaultWatchLimits, minTimeoutMs: options.minRequestTimeout * 1000 },
     listCacheBytes,
-    extensions: features.extensions,
+    extensions: new Map([noCustomKinds(clock), ...features.extensions]),
   })
 }
 

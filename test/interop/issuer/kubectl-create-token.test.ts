@@ -71,6 +71,19 @@ describe.each(versions)('kubectl $version create token [ISS-K1]', ({ path }) => 
     expect([code, stderr]).toEqual([1, expect.stringContaining('does not match the UID in record')])
   })
 
+  test.skipIf(!path)('a review of the token, from a file [ISS-K9]', async () => {
+    const review = {
+      apiVersion: 'authentication.k8s.io/v1',
+      kind: 'TokenReview',
+      spec: { token: (await kubectl('create token bot')).trim() },
+    }
+    const answer = await kubectl('create -f - -o json', JSON.stringify(review))
+    expect(JSON.parse(answer).status).toMatchObject({
+      authenticated: true,
+      user: { username: 'system:serviceaccount:default:bot' },
+    })
+  })
+
   test.skipIf(!path)('the token works, and ends with its account', async () => {
     const token = (await kubectl('create token bot')).trim()
     const who = `--token ${token} auth whoami -o jsonpath={.status.userInfo.username}`
