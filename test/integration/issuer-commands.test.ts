@@ -101,6 +101,17 @@ describe('keys and their rotation', () => {
     expect(await publishedKids(server)).toContain(old)
   })
 
+  test('--show-for does not go with --now, and is no shorter than caches need', async () => {
+    const words = async (...args: string[]) => {
+      const { code, stderr } = await run(server, 'rotate', ...args)
+      return `${code} ${stderr.split('\n')[0]}`
+    }
+    expect(await words('--now', '--yes', '--show-for', '2h')).toContain(
+      '2 error: --now shows no key',
+    )
+    expect(await words('--show-for', '1h')).toContain('2 error: --show-for must be from 1h30m')
+  })
+
   test('rotate twice is refused while the first is under way', async () => {
     clock.jump(-91 * 60_000)
     const { code, stderr } = await run(server, 'rotate')

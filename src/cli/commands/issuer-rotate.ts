@@ -1,11 +1,29 @@
-import { CommandFailed, kubeTime, type OptionTable, systemClock } from '../../core/index.ts'
+import {
+  CommandFailed,
+  kubeTime,
+  type OptionTable,
+  systemClock,
+  WrongUsage,
+} from '../../core/index.ts'
 import type { KeyReport } from '../../issuer/index.ts'
 import { defineCommand } from '../command.ts'
 import { dataDirectory } from '../data-directory.ts'
 import { dataDirectoryOption, outputOption } from '../shared-options.ts'
 import { keysAsJson } from './issuer-keys.ts'
 
+/** Less would be no help: caches that heed our headers need it. */
+const shortestShowMs = 90 * 60_000
+
 const options = {
+  'show-for': {
+    type: 'duration',
+    min: shortestShowMs,
+    max: 90 * 24 * 3_600_000,
+    default: shortestShowMs,
+    describe:
+      'how long the next key is shown before it signs; longer where key sets are uploaded or copied by hand',
+    group: 'Rotation',
+  },
   now: {
     type: 'boolean',
     default: false,
@@ -52,11 +70,17 @@ export const issuerRotateCommand = defineCommand({
   examples: [
     { line: 'sallyport issuer rotate', does: 'publishes the next key and says when it takes over' },
     {
+      line: 'sallyport issuer rotate --show-for 168h',
+      does: 'a week to upload the key set to relying parties that do not fetch it',
+    },
+    {
       line: 'sallyport issuer rotate --now --yes',
       does: 'after a theft: only a new key counts from this moment on',
     },
   ],
-  run: async ({ options: { now, yes, dataDir, output } }, io) => {
+  run: async ({ options: { now, yes, showFor, dataDir, output } }, io) => {
+    if (now && showFor > shortestShowMs)
+      throw new WrongUsage('--now shows no key before it signs: leave out --show-for')
     if (now && !yes)
       throw new CommandFailed(
         'NOT_CONFIRMED',
@@ -67,7 +91,9 @@ export const issuerRotateCommand = defineCommand({
     const { beginRotation, replaceKeys } = await import('../../issuer/index.ts')
     const { view } = await openClusterAccess(dataDirectory(dataDir, io))
     const keeper = { view, clock: systemClock }
-    const keys = await (now ? replaceKeys : beginRotation)(keeper, io.drain)
+    const keys = await (now
+      ? replaceKeys(keeper, io.drain)
+      : beginRotation(keeper, io.drain, showFor))
     if (output === 'json') io.stdout(`${JSON.stringify({ keys: keysAsJson(keys) })}\n`)
     else if (now)
       io.stdout(`only key ${keys[0]?.kid} counts from now on; every earlier token is dead\n`)

@@ -52,6 +52,13 @@ describe('a rotation', () => {
   })
 })
 
+test('keys take over in the order of their times, whichever was published first', () => {
+  const slow = withNextKey(first, 'slow', start, { ...times, publishMs: 24 * hour })
+  const ring = withNextKey(slow, 'quick', start, times)
+  expect(stages(ring, start + times.publishMs)).toBe('a retired, quick signing, slow next')
+  expect(stages(ring, start + 24 * hour)).toBe('a retired, quick retired, slow signing')
+})
+
 test('after a theft only the new key is left, and it signs', () => {
   expect(stages(withOnlyKey('c', start), start)).toBe('c signing')
 })

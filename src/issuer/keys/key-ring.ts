@@ -11,7 +11,7 @@ export interface RingKey {
   readonly tokensUntil: number
 }
 
-/** All keys that are published, the oldest first. */
+/** All keys that are published, in the order in which they sign. */
 export type KeyRing = readonly RingKey[]
 
 /** Where a key stands: shown but not used, in use, or only kept for the tokens that it has signed. */
@@ -60,7 +60,8 @@ export function withNextKey(
   times: RotationTimes,
 ): KeyRing {
   const signsFrom = ring.length === 0 ? now : now + times.publishMs
-  return [...ring, { kid, publishedAt: now, signsFrom, tokensUntil: now }]
+  const next = { kid, publishedAt: now, signsFrom, tokensUntil: now }
+  return [...ring, next].toSorted((a, b) => a.signsFrom - b.signsFrom)
 }
 
 /** After a theft: only the new key counts, at once. Every token that exists is dead. */

@@ -54,10 +54,11 @@ export async function readSigningKeys(
   return reportsOf(storedIn(secret), clock.now())
 }
 
-/** Publishes a further key, which takes over once every cache has it. */
+/** Publishes a further key, which takes over once every cache has it, or later if copies of the documents need longer. */
 export function beginRotation(
   { view, clock }: KeyKeeper,
   signal: AbortSignal,
+  showMs: number = times.publishMs,
 ): Promise<readonly KeyReport[]> {
   const now = clock.now()
   return change(view, now, signal, (stored, key) => {
@@ -69,7 +70,7 @@ export function beginRotation(
         { hint: 'wait until then; `sallyport issuer keys` shows where it stands' },
       )
     if (isFull(stored.ring)) throw tooManyKeys(stored.ring.length)
-    return withNewKey(stored, key, now, times)
+    return withNewKey(stored, key, now, { ...times, publishMs: Math.max(showMs, times.publishMs) })
   })
 }
 

@@ -98,6 +98,15 @@ describe('a rotation [ISS-G2, ISS-G4]', () => {
     expect([after.current.signer.kid, kidsOf(after)]).toEqual([next, [old, next]])
   })
 
+  test.each([
+    ['as long as it is told to, for copies that take longer', 7 * day, 7 * day],
+    ['no shorter than caches need', hour, times.publishMs],
+  ])('shows the next key %s', async (_name, asked, expected) => {
+    await open()
+    const [, next] = await beginRotation(keeper(), ending.signal, asked)
+    expect((next?.signsFrom ?? 0) - Date.now()).toBe(expected)
+  })
+
   test('is not begun twice', async () => {
     await open()
     await beginRotation(keeper(), ending.signal)
