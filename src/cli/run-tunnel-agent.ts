@@ -31,7 +31,6 @@ export async function runTunnelAgent(
 
 function startLines(options: TunnelAgentOptions, agent: TunnelAgent): string {
   const { bindAddress, target } = options
-  const health = options.healthServerHost === '' ? '*' : options.healthServerHost
   const servers = options.proxyServerHost.map((host) => withPort(host, options.proxyServerPort))
   const rows = [
     ['agent', agent.agentId],
@@ -39,8 +38,11 @@ function startLines(options: TunnelAgentOptions, agent: TunnelAgent): string {
     ...(bindAddress === undefined
       ? []
       : target.map((text) => ['node port', `${bindAddress} for ${text}`])),
-    ['health', `${health}:${agent.ports.health}  (/healthz /readyz /metrics)`],
-    ['admin', `${options.adminBindAddress}:${agent.ports.admin}`],
+    [
+      'health',
+      `${withPort(options.healthServerHost || '*', agent.ports.health)}  (/healthz /readyz /metrics)`,
+    ],
+    ['admin', withPort(options.adminBindAddress || '*', agent.ports.admin)],
   ] as const
   return rows.map(([what = '', where = '']) => `${what.padEnd(9)}  ${where}\n`).join('')
 }

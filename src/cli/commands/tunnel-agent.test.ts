@@ -62,6 +62,14 @@ test('it says where it is and what it does, and ends when asked', async () => {
   )
 })
 
+test('an IPv6 address is shown in brackets, and none as all of them', async () => {
+  const drain = new AbortController()
+  const hosts = ['--health-server-host=::1', '--admin-bind-address=']
+  const argv = [`--ca-cert=${directory}/ca.crt`, ...ports, ...hosts]
+  const { stdout } = await run(argv, () => drain.abort(), { drain: drain.signal })
+  expect(stdout).toMatch(/^health {5}\[::1\]:\d+ .*\nadmin {6}\*:\d+$/m)
+})
+
 test('a program is told in one line of JSON', async () => {
   const drain = new AbortController()
   const argv = [`--ca-cert=${directory}/ca.crt`, '--agent-id=me', '--output=json', ...ports]

@@ -78,12 +78,13 @@ const explanations: Readonly<Record<string, readonly [string, string, string]>> 
 
 async function listenOnUnix(server: Server, place: UnixPlace, what: string): Promise<string> {
   const { path, replace } = place
-  await removeOld(path, replace)
   try {
+    await removeOld(path, replace)
     await opened(server, { path })
     // As upstream's umask has it: for the owner and the group.
     await chmod(path, 0o770)
   } catch (cause) {
+    if (cause instanceof CommandFailed) throw cause
     const code = systemErrorCode(cause) ?? 'unknown error'
     throw new CommandFailed('LISTEN_FAILED', `cannot listen on ${path} for ${what}: ${code}`, {
       hint: 'name a path in a directory that exists and that this user may write, not too long',
