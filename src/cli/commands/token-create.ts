@@ -21,6 +21,7 @@ const options = {
   ttl: {
     type: 'duration',
     min: 0,
+    max: 100 * 365 * 24 * 3_600_000,
     default: 24 * 3_600_000,
     describe: 'how long it is good; 0 is forever',
     group: token,

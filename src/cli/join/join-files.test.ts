@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Secret } from '../../core/index.ts'
-import { PendingKey } from './join-files.ts'
+import { PendingKey, presentIdentity, refuseOccupied } from './join-files.ts'
 
 let directory: string
 let pending: PendingKey
@@ -35,4 +35,16 @@ describe('the key of a request that is under way [DISC-C10]', () => {
     await change()
     expect(await pending.read()).toBeUndefined()
   })
+})
+
+test.each([
+  ['a directory', () => directory, 'it is a directory'],
+  ['below a file', () => join(path, 'x'), 'what should be its directory is a file'],
+  ['too long', () => join(directory, 'x'.repeat(300)), 'the name is too long'],
+])('a place for the kubeconfig that is %s is told as such', async (_name, place, said) => {
+  for (const look of [presentIdentity(place(), 'jane'), refuseOccupied(place())])
+    await expect(look).rejects.toMatchObject({
+      code: 'CANNOT_WRITE',
+      message: expect.stringContaining(said),
+    })
 })

@@ -30,7 +30,7 @@ export async function presentIdentity(
   path: string,
   username: string,
 ): Promise<PresentIdentity | undefined> {
-  const text = await readFileIfPresent(path)
+  const text = await textOf(path)
   if (text === undefined) return undefined
   const config = await parseKubeconfig(text, path).catch(() => undefined)
   const user = config?.users.get(username)
@@ -75,8 +75,27 @@ function certificateOf(user: KubeconfigUser | undefined): X509Certificate | unde
 
 /** Refuses to write over a file of somebody else. */
 export async function refuseOccupied(path: string): Promise<void> {
-  if ((await readFileIfPresent(path)) !== undefined) throw occupied(path, 'is there already')
+  if ((await textOf(path)) !== undefined) throw occupied(path, 'is there already')
 }
+
+/** The kubeconfig that is to be written may not be there; whatever else stands in its way is told. */
+async function textOf(path: string): Promise<string | undefined> {
+  return readFileIfPresent(path).catch((cause: unknown) => {
+    const code = systemErrorCode(cause) ?? 'unknown error'
+    throw new CommandFailed('CANNOT_WRITE', `${path} cannot be the kubeconfig: ${whyNot(code)}`, {
+      hint: 'choose another --out: a file that this user may read and write',
+      cause,
+    })
+  })
+}
+
+const whyNot = (code: string): string =>
+  ({
+    EACCES: 'this user may not read it',
+    EISDIR: 'it is a directory',
+    ENAMETOOLONG: 'the name is too long for a file',
+    ENOTDIR: 'what should be its directory is a file',
+  })[code] ?? code
 
 const occupied = (path: string, why: string): CommandFailed =>
   new CommandFailed('FILE_EXISTS', `${path} ${why}`, {

@@ -108,6 +108,8 @@ export const joinOptions = {
   lifetime: {
     type: 'duration',
     min: 600_000,
+    // 50 years: what Kubernetes can write down is not much more.
+    max: 50 * 365 * 24 * 3_600_000,
     group: identity,
     defaultText: 'what the cluster gives',
     describe: 'how long the certificate should be valid',

@@ -22,6 +22,7 @@ export const discoveryOptions = {
   },
   'bootstrap-token-ttl': {
     type: 'duration',
+    max: 100 * 365 * 24 * hourMs,
     default: 24 * hourMs,
     group: joining,
     describe: 'how long that token is good; 0 is forever',
