@@ -67,10 +67,24 @@ export async function openIssuerSource(values: IssuerSourceValues, io: Io): Prom
   const isUrl = from?.includes('://')
   if (!isUrl && certificateAuthority !== undefined)
     throw new WrongUsage('--certificate-authority goes with --from URL')
-  if (from === undefined || !isUrl) return documentsOfServer(await transportOf(values, io), options)
+  if (from === undefined || !isUrl)
+    return withWords(documentsOfServer(await transportOf(values, io), options), withoutRight)
   if (!from.startsWith('https://')) throw new WrongUsage('--from must be an https URL')
   const read = documentsOfIssuer(from, await readCaFile(certificateAuthority), options)
-  return async (signal) => read(signal).catch((error: unknown) => Promise.reject(told(error, from)))
+  return withWords(read, (error) => told(error, from))
+}
+
+const withWords =
+  (read: ReadDocuments, wordsFor: (error: unknown) => unknown): ReadDocuments =>
+  async (signal) =>
+    read(signal).catch((error: unknown) => Promise.reject(wordsFor(error)))
+
+function withoutRight(error: unknown): unknown {
+  if (!(error instanceof ApiError) || !hasReason(error, 'Forbidden')) return error
+  return new CommandFailed(error.code, error.message, {
+    hint: 'bind this user to the ClusterRole system:service-account-issuer-discovery, or use the kubeconfig of another',
+    cause: error,
+  })
 }
 
 const untrusted = /^(?:CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_CERT_)/

@@ -209,6 +209,19 @@ describe('with a cluster', () => {
     expect([code, rowsOf(stdout)['service account']]).toEqual([0, 'passed'])
   })
 
+  test('a user who may not read them is told so, and by which role they may', async () => {
+    const out = join(scratch, 'jane.kubeconfig')
+    await runInProcess(['user', 'create', 'jane', '--out', out, '--data-dir', server.dataDirectory])
+    const role = 'system:service-account-issuer-discovery'
+    const verified = await runInProcess(['issuer', 'verify', token, '--kubeconfig', out])
+    expect(verified.stderr).toContain('User "jane" cannot get path')
+    expect(verified.stderr).toContain(role)
+    const published = await runInProcess(['issuer', 'publish', '--out', scratch, '--from', out])
+    expect(published.stderr).toContain('User "jane" cannot get path')
+    expect(published.stderr).toContain(role)
+    expect([verified.code, published.code]).toEqual([1, 1])
+  })
+
   test('doctor issuer says that they are not public, and what to do [ISS-P5]', async () => {
     const file = join(scratch, 'cluster.crt')
     await writeFile(file, server.serving.pki.clusterCa.bundlePem)

@@ -117,9 +117,8 @@ async function serve(
   certificate?.onNew((next) => listener.useCertificate(next))
   const url = await listener.listen().catch((cause: unknown) => {
     const why = systemErrorCode(cause) ?? 'unknown error'
-    throw new CommandFailed('CANNOT_LISTEN', `cannot listen on ${address}:${port}: ${why}`, {
-      cause,
-    })
+    const place = address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`
+    throw new CommandFailed('CANNOT_LISTEN', `cannot listen on ${place}: ${why}`, { cause })
   })
   io.stdout(
     values.output === 'json'

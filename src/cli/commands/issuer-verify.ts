@@ -1,4 +1,11 @@
-import { CommandFailed, type OptionTable, visibleLine, WrongUsage } from '../../core/index.ts'
+import {
+  ApiError,
+  CommandFailed,
+  type OptionTable,
+  SallyportError,
+  visibleLine,
+  WrongUsage,
+} from '../../core/index.ts'
 import type { Explanation, VerifierOptions } from '../../issuer/relying-party/index.ts'
 import { certificateAuthorityOption, readCaFile } from '../ca-file.ts'
 import { defineCommand } from '../command.ts'
@@ -89,6 +96,7 @@ async function documentsOfCluster(
   const { discoveryPath, jwksPath } = await import('../../issuer/documents/index.ts')
   const { loadContext } = await import('../../kubeconfig/index.ts')
   const { pluginHostOf } = await import('../plugin-host.ts')
+  const { IssuerUnavailable } = await import('../../issuer/relying-party/index.ts')
   const sources = { explicitPath: path, kubeconfig: undefined, home: io.homeDirectory }
   const found = await loadContext(sources, context)
   const host = { plugins: await pluginHostOf(io), proxyEnv: io.env }
@@ -96,7 +104,12 @@ async function documentsOfCluster(
   const headers = { accept: 'application/json, application/jwk-set+json' }
   return async ({ pathname }) => {
     const asked = pathname.endsWith(discoveryPath) ? discoveryPath : jwksPath
-    const { body } = await client.request({ method: 'GET', path: asked, headers }, io.drain)
+    const answer = client.request({ method: 'GET', path: asked, headers }, io.drain)
+    const { body } = await answer.catch((cause: unknown) => {
+      if (!(cause instanceof SallyportError)) throw cause
+      const code = cause instanceof ApiError ? 'bad-status' : 'unreachable'
+      throw new IssuerUnavailable(code, `by the kubeconfig: ${cause.message}`, { cause })
+    })
     return { body }
   }
 }
@@ -183,7 +196,8 @@ export const issuerVerifyCommand = defineCommand({
 const hints: Readonly<Record<string, string>> = {
   'untrusted-certificate': 'give the CA of the issuer: --certificate-authority FILE',
   'blocked-address': 'name the issuer yourself if it is in a private network: --issuer URL',
-  'bad-status': 'are the documents public? if not: --kubeconfig FILE',
+  'bad-status':
+    'are the documents public? if not: --kubeconfig FILE, of a user who may read them (ClusterRole system:service-account-issuer-discovery)',
   'wrong-issuer': 'the issuer must be the same byte for byte, slashes included',
   'wrong-audience': 'ask for a token with --audience, and give the same name here',
 }

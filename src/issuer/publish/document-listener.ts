@@ -100,16 +100,24 @@ interface ServedDocument extends PublicDocument {
   readonly tag: string
 }
 
-function servedBy({ discovery, jwks }: PublicDocuments): ReadonlyMap<string, ServedDocument> {
+/** Where the documents are on an API server, for a proxy in front, and where outsiders look for them. */
+function servedBy(documents: PublicDocuments): ReadonlyMap<string, ServedDocument> {
+  const below = pathOf(documents.issuer)
+  const keysAt = [jwksPath, `${below}${jwksPath}`, pathOf(documents.jwksUri) || jwksPath]
+  const discoveryAt = [discoveryPath, `${below}${discoveryPath}`]
   const tagged = (document: PublicDocument): ServedDocument => ({
     ...document,
     tag: entityTagOf(document.body),
   })
+  const [discovery, jwks] = [tagged(documents.discovery), tagged(documents.jwks)]
   return new Map([
-    [discoveryPath, tagged(discovery)],
-    [jwksPath, tagged(jwks)],
+    ...keysAt.map((path) => [path, jwks] as const),
+    ...discoveryAt.map((path) => [path, discovery] as const),
   ])
 }
+
+const pathOf = (url: string): string =>
+  URL.canParse(url) ? new URL(url).pathname.replace(/\/$/, '') : ''
 
 const contextOf = ({ certPem, keyPem }: ListenerCertificate) => ({
   cert: certPem,
