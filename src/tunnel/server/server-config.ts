@@ -27,6 +27,8 @@ export interface AgentTokens {
   readonly audience: string
   /** How often the token of a connected agent is reviewed again; 0 never does. */
   readonly reviewEveryMs: number
+  /** Whether an agent is cut when its token ends. */
+  readonly cutsExpired: boolean
 }
 
 /** Where and how agents connect. */
@@ -127,6 +129,7 @@ function agentPortOf(options: TunnelServerOptions): AgentPortConfig {
         serviceAccount: options.agentServiceAccount,
         audience: options.authenticationAudience,
         reviewEveryMs: options.agentTokenReviewPeriod,
+        cutsExpired: options.cutExpiredAgents,
       },
     }),
     keepaliveMs: options.keepaliveTime,

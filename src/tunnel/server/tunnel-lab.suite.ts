@@ -91,7 +91,13 @@ export class TunnelLab {
         ...local,
         tls: view ? files : { ...files, clientCaFile },
         ...(view && {
-          tokens: { namespace: 'ns', serviceAccount: 'sa', audience: 'aud', reviewEveryMs },
+          tokens: {
+            namespace: 'ns',
+            serviceAccount: 'sa',
+            audience: 'aud',
+            reviewEveryMs,
+            cutsExpired: false,
+          },
         }),
         keepaliveMs: 30_000,
       },

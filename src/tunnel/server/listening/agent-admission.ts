@@ -125,6 +125,6 @@ function tokenWatchOf(
   check: AgentCheck,
   { agents, clock, log }: AgentAdmissionParts,
 ): TokenWatch | undefined {
-  const everyMs = agents.tokens?.reviewEveryMs ?? 0
-  return everyMs > 0 ? new TokenWatch({ check, everyMs, clock, log }) : undefined
+  const { reviewEveryMs: everyMs = 0, cutsExpired = false } = agents.tokens ?? {}
+  return everyMs > 0 ? new TokenWatch({ check, everyMs, cutsExpired, clock, log }) : undefined
 }

@@ -27,10 +27,16 @@ function connection(): { readonly socket: Socket; readonly end: Promise<unknown>
   return { socket, end }
 }
 
+interface WatchOptions {
+  readonly everyMs?: number
+  readonly cutsExpired?: boolean
+  readonly clock?: Clock
+}
+
 /** Watches by answers of which the last is given for ever. */
 function watching(
   answers: (() => Promise<void>)[],
-  { everyMs = 50, clock = systemClock }: { everyMs?: number; clock?: Clock } = {},
+  { everyMs = 50, cutsExpired = false, clock = systemClock }: WatchOptions = {},
 ) {
   const asked: string[] = []
   const said: string[] = []
@@ -42,7 +48,7 @@ function watching(
     const answer = answers.length > 1 ? answers.shift() : answers[0]
     return answer?.() ?? Promise.resolve()
   }
-  return { watch: new TokenWatch({ check, everyMs, clock, log }), asked, said }
+  return { watch: new TokenWatch({ check, everyMs, cutsExpired, clock, log }), asked, said }
 }
 
 const bearer = (token: string) => ({ authorization: [`Bearer ${token}`] })
@@ -59,11 +65,36 @@ test('[TUN-F21] a token that is no longer good ends its connection, and the log 
   expect(said.join()).not.toContain('Bearer')
 })
 
-test('[TUN-F21] a token is reviewed at its end, however long the period is', async () => {
-  const { watch } = watching([refuse], { everyMs: 3_600_000 })
+test('[TUN-F21] a token is reviewed at its end where that is wanted, however long the period is', async () => {
+  const { watch } = watching([refuse], { everyMs: 3_600_000, cutsExpired: true })
   const { socket, end } = connection()
   watch.follow(socket, bearer(tokenUntil(Date.now() + 100)))
   expect(await end).toBeInstanceOf(AgentRefused)
+})
+
+test('[TUN-F21] elsewhere nobody asks about a token that ends, and its agent stays', async () => {
+  const { watch, asked } = watching([refuse], { everyMs: 10 })
+  const { socket } = connection()
+  watch.follow(socket, bearer(tokenUntil(Date.now() + 59_000)))
+  const { socket: another, end } = connection()
+  watch.follow(another, bearer(tokenUntil(Date.now() + 3_600_000)))
+  expect(await end).toBeInstanceOf(AgentRefused)
+  expect([asked.length, socket.destroyed]).toEqual([1, false])
+})
+
+test('[TUN-F21] a token that ends while it is reviewed costs nobody his connection', async () => {
+  let now = 0
+  const clock = { now: () => now, monotonic: () => performance.now() }
+  const late = (): Promise<void> => {
+    now = 3_600_000
+    return refuse()
+  }
+  const { watch, asked } = watching([late], { everyMs: 10, clock })
+  const { socket } = connection()
+  watch.follow(socket, bearer(tokenUntil(3_600_000)))
+  await vi.waitFor(() => expect(asked).toHaveLength(1), 5_000)
+  await delay(30)
+  expect([asked.length, socket.destroyed]).toEqual([1, false])
 })
 
 test('[TUN-F21] not before its period, if its end is far or unknown', async () => {

@@ -15,6 +15,8 @@ import { type AgentCheck, bearerIn } from '../token-check.ts'
 export interface TokenWatchParts {
   readonly check: AgentCheck
   readonly everyMs: number
+  /** Whether a token's end is its connection's. */
+  readonly cutsExpired: boolean
   readonly clock: Clock
   readonly log: Logger
 }
@@ -36,6 +38,8 @@ const soonMs = 30_000
 const patience = 3
 /** A token is over behind its last second, not within it. */
 const behindEndMs = 1_000
+/** So near its end a token may be over for the cluster, whose clock is another. */
+const nearEndMs = 60_000
 
 /** Reviews the tokens of connected agents again, and cuts those whose token is no longer good. */
 export class TokenWatch {
@@ -61,9 +65,18 @@ export class TokenWatch {
     const { clock, everyMs } = this.#parts
     const watched = { ...token, judgedAt: clock.monotonic() }
     this.#watched.set(socket, watched)
-    const left = (token.expiresAt ?? Number.POSITIVE_INFINITY) - clock.now()
-    const untilEnd = left > 0 ? left + behindEndMs : soonMs
-    this.#schedule(socket, Math.min(spread(everyMs), untilEnd))
+    this.#schedule(socket, Math.min(spread(everyMs), this.#untilEnd(token)))
+  }
+
+  #untilEnd({ expiresAt = Number.POSITIVE_INFINITY }: Pick<Watched, 'expiresAt'>): number {
+    const left = expiresAt - this.#parts.clock.now()
+    return left > 0 ? left + behindEndMs : soonMs
+  }
+
+  /** An agent sends no other token on its connection, and every hour all that goes through it would break off. */
+  #isSpared({ expiresAt = Number.POSITIVE_INFINITY }: Watched): boolean {
+    const { clock, cutsExpired } = this.#parts
+    return !cutsExpired && expiresAt - clock.now() < nearEndMs
   }
 
   #schedule(socket: Socket, delayMs: number): void {
@@ -74,7 +87,7 @@ export class TokenWatch {
 
   async #review(socket: Socket): Promise<void> {
     const watched = this.#watched.get(socket)
-    if (!watched || socket.destroyed) return
+    if (!watched || socket.destroyed || this.#isSpared(watched)) return
     const gone = new AbortController()
     const leave = (): void => gone.abort()
     socket.once('close', leave)
@@ -85,7 +98,7 @@ export class TokenWatch {
       // Another stream may have brought a newer token meanwhile.
       if (this.#watched.get(socket) === watched) this.#judged(socket, watched)
     } catch (error) {
-      if (!socket.destroyed) this.#unproven(socket, watched, error)
+      if (!socket.destroyed && !this.#isSpared(watched)) this.#unproven(socket, watched, error)
     } finally {
       socket.off('close', leave)
     }

@@ -87,7 +87,12 @@ export const tunnelServerOptions = defineOptions({
   'agent-token-review-period': time(
     agents,
     300_000,
-    'how often the tokens of connected agents are reviewed again, and at their end; 0 never, as upstream',
+    'how often the tokens of connected agents are reviewed again, until they end; 0 never, as upstream',
+  ),
+  'cut-expired-agents': flag(
+    agents,
+    false,
+    'review the token of a connected agent at its end too, so that the agent has to come back with another one',
   ),
   'follow-revocations': flag(
     agents,
