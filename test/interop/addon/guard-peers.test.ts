@@ -2,7 +2,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -27,6 +27,8 @@ interface Contestant {
   /** Under which the application is told the user. */
   readonly header: string
   readonly token: (user: string) => string
+  /** A token of bob whose claims differ, or the text of them; absent where tokens are somebody else's to read. */
+  readonly forge?: (change: object, edit?: (claims: string) => string) => string
   readonly stop: () => Promise<void>
 }
 
@@ -36,7 +38,13 @@ async function guard(): Promise<Contestant> {
   const lab: GuardLab = await startGuardLab()
   const { port, addon } = lab
   const token = (sub: string): string => lab.token({ claims: { sub } })
-  return { port, addon, header: 'X-Authenticated-User', token, stop: () => lab.stop() }
+  const forge: Contestant['forge'] = (claims, edit) => {
+    const made = lab.token({ claims })
+    if (!edit) return made
+    const json = Buffer.from(made.split('.')[1] ?? '', 'base64url').toString()
+    return lab.token({ payload: edit(json) })
+  }
+  return { port, addon, header: 'X-Authenticated-User', token, forge, stop: () => lab.stop() }
 }
 
 async function listening(port: number): Promise<void> {
@@ -104,17 +112,18 @@ async function oauth2Proxy(path: string): Promise<Contestant> {
     '--skip-jwt-bearer-tokens=true',
   ])
   await listening(port)
-  const token = (sub: string): string => {
+  const forge: Contestant['forge'] = (change, edit = (claims) => claims) => {
     const iat = Math.floor(Date.now() / 1000)
     const times = { iat, exp: iat + 600, email_verified: true }
-    const claims = { iss: issuer, aud: 'lab', sub, email: 'bob@example.com', ...times }
-    return signCompactJws({ kid: key.kid }, JSON.stringify(claims), key)
+    const bob = { iss: issuer, aud: 'lab', sub: 'bob', email: 'bob@example.com', ...times }
+    return signCompactJws({ kid: key.kid }, edit(JSON.stringify({ ...bob, ...change })), key)
   }
   return {
     port,
     addon,
     header: 'X-Forwarded-User',
-    token,
+    token: (sub) => forge({ sub }),
+    forge,
     stop: async () => {
       await program.stop()
       await addon.stop()
@@ -128,12 +137,40 @@ type Attack = (contestant: Contestant) => Promise<boolean>
 const ask = (
   { port, token, addon }: Contestant,
   lines: readonly string[],
-  user: string = 'bob',
+  { user = 'bob', as = token(user) } = {},
 ): Promise<RawAnswer> => {
   addon.seen.length = 0
-  const auth = `Authorization: Bearer ${token(user)}`
+  const auth = `Authorization: Bearer ${as}`
   return sendRaw(port, ['GET / HTTP/1.1', 'Host: a', auth, ...lines, '', ''].join('\r\n'))
 }
+
+/** Whether none of these tokens leads to the application. */
+async function refusesAll(to: Contestant, tokens: readonly string[]): Promise<boolean> {
+  for (const as of tokens) {
+    const { status } = await ask(to, [], { as })
+    if (status < 400 && to.addon.seen.length > 0) return false
+  }
+  return true
+}
+
+const padded = (token: string): string => token.replace(/\.([^.]*)\./, '.$1=.')
+
+/** Half a request, and whether its connection is closed before anybody would call it slow. */
+function cutsSlowHeaders({ port }: Contestant): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => socket.write('GET / HTTP/1.1\r\nHost: a\r\n'))
+    const end = (isCut: boolean): void => {
+      clearTimeout(timer)
+      socket.destroy()
+      resolve(isCut)
+    }
+    const timer = setTimeout(() => end(false), patienceMs)
+    socket.on('error', () => {}).on('close', () => end(true))
+    socket.resume()
+  })
+}
+
+const patienceMs = 20_000
 
 /** The application is told the user, once, and nothing else under that name in any spelling. */
 const toldOnly = ({ addon, header }: Contestant, user: string): boolean => {
@@ -162,15 +199,45 @@ const attacks: Readonly<Record<string, Attack>> = {
     const { status } = await ask(to, ['Authorization: Bearer other'])
     return status >= 400 && to.addon.seen.length === 0
   },
+  T13: async (to) => {
+    const names = ['X-Forwarded-User', 'X-Remote-User', 'Remote-User', 'Cf-Access-Jwt-Assertion']
+    await ask(
+      to,
+      names.map((name) => `${name}: root`),
+    )
+    return toldOnly(to, 'bob') && !JSON.stringify(to.addon.seen).includes('root')
+  },
   T14: async (to) => {
-    await ask(to, [], '山田')
+    await ask(to, [], { user: '山田' })
     // Either nothing reaches the application, or only what every reader takes alike.
     return to.addon.values(to.header.toLowerCase()).every((value) => /^[\x21-\x7e]+$/.test(value))
   },
   T15: async (to) => {
-    await ask(to, [], 'bob, root')
+    await ask(to, [], { user: 'bob, root' })
     return to.addon.values(to.header.toLowerCase()).every((value) => !value.includes(','))
   },
+  T25: async (to) => {
+    const twice = to.forge?.({}, (claims) => claims.replace('"sub":"bob"', '$&,"sub":"root"'))
+    return twice === undefined || refusesAll(to, [twice])
+  },
+  T26: async (to) => {
+    const { forge } = to
+    if (!forge) return true
+    return refusesAll(to, [padded(forge({})), forge({}, (claims) => `${claims}x`)])
+  },
+  T27: async (to) => {
+    const iat = Math.floor(Date.now() / 1000)
+    const forged = [{ iat: iat + 3_600, exp: iat + 3_660 }, { exp: iat + 31_536_000 }]
+    const { forge } = to
+    return (
+      !forge ||
+      refusesAll(
+        to,
+        forged.map((claims) => forge(claims)),
+      )
+    )
+  },
+  T36: cutsSlowHeaders,
   T44: async (to) => {
     const h2c = ['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABk']
     return !(await isTunnelled(to, h2c))
