@@ -12,7 +12,12 @@ import {
   privateKeyPem,
 } from '../pki/index.ts'
 import type { TlsMaterial } from './tls-context.ts'
-import { createTlsServer, type TlsServer, type TlsServerOptions } from './tls-server.ts'
+import {
+  createTlsServer,
+  type RequestHandler,
+  type TlsServer,
+  type TlsServerOptions,
+} from './tls-server.ts'
 
 const hourMs = 3_600_000
 
@@ -119,4 +124,13 @@ export async function textOf(stream: AsyncIterable<unknown>): Promise<string> {
   let text = ''
   for await (const chunk of stream) text += String(chunk)
   return text
+}
+
+/** Answers with what it was asked. */
+export const echo: RequestHandler = (request, response) =>
+  response.end(`${request.httpVersion} ${request.url}`)
+
+/** What is answered to a GET over HTTP/2. */
+export async function get(session: ClientHttp2Session, path: string): Promise<string> {
+  return textOf(session.request({ ':path': path }).setEncoding('utf8'))
 }
