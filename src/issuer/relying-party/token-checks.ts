@@ -59,7 +59,9 @@ const form: TokenCheck = {
   name: 'form',
   needs: [],
   run: (found) => {
-    if (found.token === '') throw new TokenRejected('missing', 'there is no token')
+    // A header that is not there is `undefined` to callers without types.
+    if (typeof found.token !== 'string' || found.token === '')
+      throw new TokenRejected('missing', 'there is no token')
     found.jws = parseCompactJws(found.token)
   },
   tell: ({ token }) => `a compact JWS of ${token.length} characters, strictly encoded`,

@@ -132,6 +132,16 @@ describe('whatever is shown as a token, the answer is a verdict and never a faul
     )
   })
 
+  test.each([undefined, null, 5, {}])(
+    '%j, which a caller without types may have',
+    async (value) => {
+      const token = value as unknown as string
+      expect(await isJudged(token)).toBe(true)
+      expect(await codeOf(verifier.verify(token))).toBe('missing')
+      expect(await codeOf(anyIssuer(verifier).verify(token))).toBe('missing')
+    },
+  )
+
   test('any header and any claims of the issuer', async () => {
     const header = fc.record({
       alg: fc.constantFrom('ES256', 'none', 'HS256', 5),
@@ -261,6 +271,7 @@ describe('options that could never work are refused at once', () => {
     ['staleMs must be a number', { staleMs: Number.NaN }],
     ['issuer is missing', { issuer: '' }],
     ['algorithms must be some of RS256', { algorithms: [] }],
+    ['algorithms must be some of RS256', { algorithms: 'RS256' as never }],
     ['caPem has no certificate', { caPem: '' }],
     [
       'credential.origin must be an origin',

@@ -133,7 +133,7 @@ function requireSense(options: VerifierOptions, audiences: readonly string[] | u
     /[?#]/.test(issuer) && 'issuer has a query or a fragment',
     !(audiences?.length && audiences.every(Boolean)) &&
       'audience must be your own name, which tokens have in their aud',
-    !(algorithms.length && algorithms.every((each) => signingAlgorithms.includes(each))) &&
+    !(isList(algorithms) && algorithms.every((each) => signingAlgorithms.includes(each))) &&
       `algorithms must be some of ${signingAlgorithms.join(', ')}`,
     problemOfAccess(options),
     ...measures.map((name) => isMeasure(options[name]) || `${name} must be a number from 0 on`),
@@ -148,6 +148,8 @@ function problemOfAccess({ caPem, credential }: VerifierOptions): string | undef
   if (!credential || originOf(credential.origin) === credential.origin) return undefined
   return 'credential.origin must be an origin, as in https://issuer.example'
 }
+
+const isList = (value: unknown): boolean => Array.isArray(value) && value.length > 0
 
 const measures = ['leewaySeconds', 'longestLifeSeconds', 'longestCacheMs', 'staleMs'] as const
 

@@ -6,7 +6,7 @@ import { longestToken } from '../../jose/index.ts'
  * others; undefined for what is no such token.
  */
 export function unverifiedIssuer(token: string): string | undefined {
-  if (token.length > longestToken) return undefined
+  if (typeof token !== 'string' || token.length > longestToken) return undefined
   const parts = token.split('.')
   if (parts.length !== 3) return undefined
   try {
