@@ -51,10 +51,7 @@ export class Http2Carrier implements Carrier {
   start(events: CarrierEvents): void {
     const { stream, end } = this.#parts
     stream.start({
-      data: (chunk) => {
-        this.#heartbeat.heard()
-        events.data(chunk)
-      },
+      data: (chunk) => events.data(chunk),
       progress: () => events.progress(),
       finished: () => end.finish(),
       closed: (ending) => {

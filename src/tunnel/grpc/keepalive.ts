@@ -1,33 +1,30 @@
 import type { Clock } from '../../core/index.ts'
-import type { Http2Connection } from './http2/index.ts'
 import type { Keepalive } from './options.ts'
 
-/** Finds out whether a silent peer is still there. */
+/** A connection whose other end can be asked for a sign of life. */
+export interface Asked {
+  /** When anything last came from there. */
+  readonly heardAt: number
+  ping(): void
+}
+
+/**
+ * Finds out whether a silent peer is still there. Whatever comes from it counts: on a slow path an answer to a ping
+ * stands behind all that waits to be sent, while the peer goes on to take it.
+ */
 export class Heartbeat {
-  readonly #connection: Http2Connection
+  readonly #connection: Asked
   readonly #keepalive: Keepalive
   readonly #clock: Clock
   readonly #onSilence: () => void
-  #lastHeard: number
   #timer: NodeJS.Timeout | undefined
 
-  constructor(
-    connection: Http2Connection,
-    keepalive: Keepalive,
-    clock: Clock,
-    onSilence: () => void,
-  ) {
+  constructor(connection: Asked, keepalive: Keepalive, clock: Clock, onSilence: () => void) {
     this.#connection = connection
     this.#keepalive = keepalive
     this.#clock = clock
     this.#onSilence = onSilence
-    this.#lastHeard = clock.monotonic()
     this.#arm()
-  }
-
-  /** Something came from the peer. */
-  heard(): void {
-    this.#lastHeard = this.#clock.monotonic()
   }
 
   stop(): void {
@@ -36,23 +33,23 @@ export class Heartbeat {
 
   /** Asks the peer for a sign of life. */
   ping(): void {
-    this.#connection.ping(() => this.heard())
+    this.#connection.ping()
   }
 
   #arm(): void {
-    const silentMs = this.#clock.monotonic() - this.#lastHeard
+    const silentMs = this.#clock.monotonic() - this.#connection.heardAt
     this.#wait(Math.max(this.#keepalive.timeMs - silentMs, 1), () => this.#check())
   }
 
   #check(): void {
-    if (this.#clock.monotonic() - this.#lastHeard < this.#keepalive.timeMs) {
+    if (this.#clock.monotonic() - this.#connection.heardAt < this.#keepalive.timeMs) {
       this.#arm()
       return
     }
     const asked = this.#clock.monotonic()
     this.ping()
     this.#wait(this.#keepalive.timeoutMs, () => {
-      if (this.#lastHeard < asked) this.#onSilence()
+      if (this.#connection.heardAt < asked) this.#onSilence()
       else this.#arm()
     })
   }

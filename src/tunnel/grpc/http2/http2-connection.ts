@@ -81,6 +81,8 @@ export class Http2Connection implements StreamHost {
   maxFrameBytes = defaultFrameBytes
   /** The shortest round trip seen, 0 before the first. */
   roundTripMs = 0
+  /** When anything last came from the other end. */
+  heardAt: number
   /** The other end said that it goes, and that nothing was wrong. */
   wentAway = false
 
@@ -88,6 +90,7 @@ export class Http2Connection implements StreamHost {
     this.#socket = socket
     this.#options = options
     this.#events = events
+    this.heardAt = options.clock.monotonic()
     this.#resets = new RateLimit(maxResets, ratePeriodMs, options.clock)
     this.#settings = new RateLimit(maxSettings, ratePeriodMs, options.clock)
     this.#idlePings = new RateLimit(maxIdlePings, ratePeriodMs, options.clock)
@@ -138,12 +141,12 @@ export class Http2Connection implements StreamHost {
   }
 
   /** Asks the other end for a sign of life. */
-  ping(answered: () => void): void {
+  ping(answered?: () => void): void {
     const sent = this.#options.clock.monotonic()
     this.#pings.push(() => {
       const durationMs = this.#options.clock.monotonic() - sent
       this.roundTripMs = Math.min(this.roundTripMs || durationMs, durationMs)
-      answered()
+      answered?.()
     })
     this.#send(frame(frameType.PING, 0, 0, Buffer.alloc(8)))
   }
@@ -241,6 +244,7 @@ export class Http2Connection implements StreamHost {
 
   #read(chunk: Buffer): void {
     if (this.#isClosing) return
+    this.heardAt = this.#options.clock.monotonic()
     try {
       this.#reader.push(chunk)
     } catch (error) {
