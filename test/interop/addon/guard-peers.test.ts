@@ -28,7 +28,10 @@ interface Contestant {
   readonly header: string
   readonly token: (user: string) => string
   /** A token of bob whose claims differ, or the text of them; absent where tokens are somebody else's to read. */
-  readonly forge?: (change: object, edit?: (claims: string) => string) => string
+  readonly forge?: (
+    change: Readonly<Record<string, unknown>>,
+    edit?: (claims: string) => string,
+  ) => string
   readonly stop: () => Promise<void>
 }
 
