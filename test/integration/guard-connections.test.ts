@@ -1,6 +1,8 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { type GuardLab, sendRaw, startGuardLab } from '../../src/addon/guard/guard-lab.suite.ts'
 import { defaultGuardLimits } from '../../src/addon/guard/index.ts'
+import { AddonTokenVerifier } from '../../src/addon/token/verifier.ts'
+import { systemClock } from '../../src/core/index.ts'
 import { auth, closeOf, head, openRaw } from '../support/guard-connection.ts'
 
 const labs: GuardLab[] = []
@@ -149,6 +151,15 @@ describe('the health port', () => {
     expect(await Promise.all(paths.map((path) => ask(lab, path, lab.port)))).toEqual(
       paths.map(() => 403),
     )
+  })
+
+  test('is not ready while no key of a token could be known [ADDON-G5]', async () => {
+    const source = { name: 'jwks', find: () => undefined, problem: 'keys-unavailable' as const }
+    const verifier = new AddonTokenVerifier({ keys: [source], clock: systemClock })
+    const lab = await start({ verifier })
+    const { status, body } = await sendRaw(lab.healthPort, head('GET /readyz HTTP/1.1'))
+    expect([status, body]).toEqual([503, 'keys-unavailable\n'])
+    expect(await ask(lab, '/livez')).toBe(200)
   })
 
   test('answers though somebody holds all connections of the other [ADDON-X11]', async () => {

@@ -167,7 +167,10 @@ export class Guard implements Component {
     const [upstream] = this.#upstreams
     const server = createHealthServer({
       metrics: this.metrics,
-      unready: () => (this.#isDraining ? 'draining' : this.#options.audiences.problem),
+      unready: () => {
+        const { audiences, verifier } = this.#options
+        return this.#isDraining ? 'draining' : (audiences.problem ?? verifier.problem)
+      },
       ...(probePath !== undefined && upstream && { probe: { path: probePath, upstream } }),
     })
     // Counted apart: whoever fills the other ports must not make the kubelet end the Pod.

@@ -243,6 +243,27 @@ describe('keys that are asked for by HTTPS', () => {
     expect(await ask(first)).toBe('bob')
   })
 
+  test('are asked for again soon while none is known, and until then nobody is believed', async () => {
+    isDown = true
+    const url = await serve((request, response) => {
+      if (isDown) request.socket.destroy()
+      else response.end(published)
+    })
+    const keys = new RefreshedKeys({
+      name: 'jwks',
+      load: (signal) => load(url, signal),
+      clock,
+      log: silentLogger,
+      signal: ended.signal,
+      pauseMs: 10,
+    })
+    await keys.start()
+    const own = new AddonTokenVerifier({ keys: [keys], clock })
+    expect([own.problem, verifier.problem]).toEqual(['keys-unavailable', undefined])
+    isDown = false
+    await vi.waitFor(() => expect(own.problem).toBeUndefined(), 5_000)
+  })
+
   test('stay what they were when what is published is unfit', async () => {
     for (const unfit of ['{"keys":[]}', '<html>', ' '.repeat(70_000)]) {
       published = Buffer.from(unfit)

@@ -9,6 +9,8 @@ export interface AddonKeySource {
   find(
     jws: CompactJws,
   ): AddonVerificationKey | undefined | Promise<AddonVerificationKey | undefined>
+  /** Why it can know no key at the moment, if so. */
+  readonly problem?: 'keys-unavailable' | undefined
   /** Called whenever a key is no longer believed. */
   onLess?(listener: () => void): void
 }

@@ -42,11 +42,22 @@ export class RefreshedKeys implements AddonKeySource {
 
   /** Asks for the first time and then periodically; a first failure is logged, and tokens are refused meanwhile. */
   async start(): Promise<void> {
-    const { everyMs, signal } = this.#options
+    const { everyMs, pauseMs, signal } = this.#options
     await this.#refresh()
     if (signal.aborted) return
     const timer = setInterval(() => void this.#refresh(), everyMs).unref()
-    signal.addEventListener('abort', () => clearInterval(timer), { once: true })
+    // Nobody's token makes us ask while nobody is sent here.
+    const early = setInterval(() => {
+      if (this.#isStale()) void this.#refresh()
+    }, pauseMs).unref()
+    const stop = (): void => {
+      for (const each of [timer, early]) clearInterval(each)
+    }
+    signal.addEventListener('abort', stop, { once: true })
+  }
+
+  get problem(): AddonKeySource['problem'] {
+    return this.#isStale() ? 'keys-unavailable' : undefined
   }
 
   async find({ header: { kid } }: CompactJws): Promise<AddonVerificationKey | undefined> {

@@ -52,6 +52,12 @@ export class AddonTokenVerifier {
     for (const source of options.keys) source.onLess?.(() => this.#forget())
   }
 
+  /** Why every token would be refused at the moment, if so. */
+  get problem(): AddonKeySource['problem'] {
+    const { keys } = this.#options
+    return keys.length > 0 && keys.every(({ problem }) => problem) ? keys[0]?.problem : undefined
+  }
+
   /** The user of a token that is for one of the audiences, at once if it was here just now; throws AddonTokenRefused. */
   verify(token: string, audiences: Audiences): AddonUser | Promise<AddonUser> {
     const recent = this.#recent.get(token)
