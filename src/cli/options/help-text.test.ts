@@ -81,3 +81,16 @@ describe('the reference', () => {
     expect(page).not.toContain('hunter2')
   })
 })
+
+test('words for another program come last, after two dashes', () => {
+  const [usage] = helpText(
+    {
+      ...shape,
+      arguments: [
+        { name: '-- COMMAND', describe: 'what to run', required: true, repeatable: true },
+      ],
+    },
+    72,
+  ).split('\n')
+  expect(usage).toBe('Usage: sallyport user create [options] -- COMMAND...')
+})

@@ -25,9 +25,12 @@ export function helpText(shape: CommandShape, width: number): string {
 
 /** The one line that shows how the command is called. */
 export function usageOf({ command, arguments: words = [], options }: CommandShape): string {
-  const parts = [command, ...words.map(showArgument)]
-  if (Object.keys(options).length > 0) parts.push('[options]')
-  return parts.join(' ')
+  const optional = Object.keys(options).length > 0 ? ['[options]'] : []
+  const shown = words.map(showArgument)
+  // What follows two dashes is for another program, options too.
+  const isPassedOn = words.some(({ name }) => name.startsWith('-- '))
+  const parts = isPassedOn ? [...optional, ...shown] : [...shown, ...optional]
+  return [command, ...parts].join(' ')
 }
 
 function showArgument({ name, required, repeatable }: ArgumentDeclaration): string {
