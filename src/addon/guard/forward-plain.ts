@@ -1,11 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { announcedTrailers, keptTrailers, mayHaveTrailers } from '../../http/index.ts'
+import type { AnswerListener, ResponseHead, WireExchange } from '../wire/index.ts'
 import { answerHeaders } from './answer-headers.ts'
 import { outgoing } from './outgoing.ts'
 import type { GuardedRequest } from './read-request.ts'
 import { type Upstream, unanswered } from './upstream.ts'
-import type { ResponseHead } from './wire/response-head.ts'
-import type { AnswerListener, WireExchange } from './wire/wire-pool.ts'
 
 /** One request of a known user on its way to the add-on and back. */
 export interface Forwarding {

@@ -6,11 +6,11 @@ import {
   keptTrailers,
   mayHaveTrailers,
 } from '../../http/index.ts'
+import { AnswerUnusable } from '../wire/index.ts'
 import { answerHeaders } from './answer-headers.ts'
 import { type Forwarding, forwardPlain } from './forward-plain.ts'
 import { outgoing } from './outgoing.ts'
 import { unanswered } from './upstream.ts'
-import { AnswerUnusable } from './wire/unusable.ts'
 
 /** Sends a request on and its answer back, each as it arrives; rejects with GuardRefused while nothing is answered. */
 export function forward(forwarding: Forwarding): Promise<void> {

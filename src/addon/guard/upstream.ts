@@ -1,8 +1,8 @@
 import { Agent, type ClientRequest, request } from 'node:http'
+import { connect, type Socket } from 'node:net'
 import { type Clock, systemErrorCode } from '../../core/index.ts'
+import { type AnswerListener, AnswerUnusable, type WireExchange, WirePool } from '../wire/index.ts'
 import { GuardRefused } from './refusal.ts'
-import { AnswerUnusable } from './wire/unusable.ts'
-import { type AnswerListener, type WireExchange, WirePool } from './wire/wire-pool.ts'
 
 /** The add-on on its loopback address. */
 export interface Place {
@@ -29,7 +29,7 @@ export class Upstream {
 
   constructor(place: Place, clock: Clock) {
     this.#place = place
-    this.#wire = new WirePool(place, clock, maxSockets)
+    this.#wire = new WirePool((signal) => dial(place, signal), clock, maxSockets)
   }
 
   /** Sends a request without a body. */
@@ -55,6 +55,13 @@ export class Upstream {
     this.#agent.destroy()
     this.#wire.destroy()
   }
+}
+
+function dial(place: Place, signal: AbortSignal): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ ...place, noDelay: true, signal })
+    socket.once('error', reject).once('connect', () => resolve(socket))
+  })
 }
 
 /** What a client is told of an add-on that did not answer. */

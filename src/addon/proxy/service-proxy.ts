@@ -57,7 +57,7 @@ export class ServiceProxy {
 
   constructor(parts: ServiceProxyParts) {
     this.#parts = parts
-    this.#connections = new BackendConnections(parts.dialer)
+    this.#connections = new BackendConnections(parts.dialer, parts.clock)
     this.#budgets = new Budgets(parts.clock)
     this.sessions = new SessionBook(parts.clock)
     this.#metrics = proxyMetrics(parts.metrics, () => this.sessions.size)

@@ -2,42 +2,47 @@ import { createHash } from 'node:crypto'
 import type { Agent } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
-import { type Dialer, withinTime } from '../../../core/index.ts'
+import { type Clock, type Dialer, withinTime } from '../../../core/index.ts'
 import { ConnectionPool } from '../../../http/pool/index.ts'
+import { WirePool } from '../../wire/index.ts'
 import { authorityOf, type ProxyBackend } from '../target/index.ts'
 
 /** For the connection and its handshake together. */
 const openMs = 20_000
+/** For requests with a body, and as many for those without. */
 const maxPerBackend = 1_024
 const maxBackends = 1_024
 
 const never = new AbortController().signal
 
-interface KeptPool {
-  readonly pool: ConnectionPool
-  /** Lets no connection come back. */
+interface KeptPools {
+  readonly byClient: ConnectionPool
+  readonly byWire: WirePool
+  /** Closes what is idle, and lets no connection come back. */
   readonly retire: () => void
 }
 
 /** Connections to backends, kept for the next request to the same vetted address. */
 export class BackendConnections {
   readonly #dialer: Dialer
+  readonly #clock: Clock
   /** The one used last is the last one. */
-  readonly #pools = new Map<string, KeptPool>()
+  readonly #pools = new Map<string, KeptPools>()
 
-  constructor(dialer: Dialer) {
+  constructor(dialer: Dialer, clock: Clock) {
     this.#dialer = dialer
+    this.#clock = clock
   }
 
   /** What Node's http client takes connections from. */
   agentFor(backend: ProxyBackend): Agent {
-    const key = keyOf(backend)
-    const known = this.#pools.get(key) ?? this.#create(backend)
-    this.#pools.delete(key)
-    this.#pools.set(key, known)
-    this.#dropOldest()
     // Node's client wants of its agent just what a pool has; its types want the whole class.
-    return known.pool as unknown as Agent
+    return this.#poolsFor(backend).byClient as unknown as Agent
+  }
+
+  /** What requests without a body take connections from. */
+  wireFor(backend: ProxyBackend): WirePool {
+    return this.#poolsFor(backend).byWire
   }
 
   /** A connection that is nobody else's, for another protocol. */
@@ -57,30 +62,40 @@ export class BackendConnections {
   }
 
   close(): void {
-    for (const { pool, retire } of this.#pools.values()) {
-      retire()
-      pool.closeIdle()
-    }
+    for (const { retire } of this.#pools.values()) retire()
     this.#pools.clear()
   }
 
-  #create(backend: ProxyBackend): KeptPool {
+  #poolsFor(backend: ProxyBackend): KeptPools {
+    const key = keyOf(backend)
+    const known = this.#pools.get(key) ?? this.#create(backend)
+    this.#pools.delete(key)
+    this.#pools.set(key, known)
+    this.#dropOldest()
+    return known
+  }
+
+  #create(backend: ProxyBackend): KeptPools {
     const supply = {
       tls: backend.scheme === 'https',
       retired: false,
       openHttp1: () => this.open(backend, never),
     }
+    const byClient = new ConnectionPool(supply, maxPerBackend)
+    const open = (signal: AbortSignal): Promise<Duplex> => this.open(backend, signal)
+    const byWire = new WirePool(open, this.#clock, maxPerBackend)
     const retire = (): void => {
       supply.retired = true
+      byClient.closeIdle()
+      byWire.retire()
     }
-    return { pool: new ConnectionPool(supply, maxPerBackend), retire }
+    return { byClient, byWire, retire }
   }
 
   #dropOldest(): void {
     if (this.#pools.size <= maxBackends) return
-    for (const [key, { pool, retire }] of this.#pools) {
+    for (const [key, { retire }] of this.#pools) {
       retire()
-      pool.closeIdle()
       this.#pools.delete(key)
       return
     }

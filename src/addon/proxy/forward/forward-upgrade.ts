@@ -7,6 +7,7 @@ import {
 import type { Duplex } from 'node:stream'
 import { headOf, responseHead } from '../../../http/index.ts'
 import { clientHeaders } from './answer-headers.ts'
+import { answerIn } from './backend-answer.ts'
 import { type Forwarding, unreachable } from './exchange.ts'
 import { sendAnswer } from './forward-request.ts'
 import { keepTunnel, tunnelNameIn } from './keep-tunnel.ts'
@@ -46,7 +47,7 @@ export async function forwardUpgrade(forwarding: Forwarding, client: LeavingClie
     return
   }
   try {
-    await sendAnswer(forwarding, outcome.answer, client.response)
+    await sendAnswer(forwarding, answerIn(outcome.answer), client.response)
   } finally {
     connection.destroy()
   }

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { systemClock } from '../../../core/index.ts'
 import { BackendConnections } from './backend-connections.ts'
 import type { Forwarding } from './exchange.ts'
 import { keepTunnel, tunnelNameIn } from './keep-tunnel.ts'
@@ -16,7 +17,7 @@ test('a token that cannot be made, or a guard that is not reached, ends nothing 
   }
   const backend = { scheme: 'http', host: '10.0.0.1', port: 80 } as const
   const parts: Partial<Forwarding> = {
-    connections: new BackendConnections(dialer),
+    connections: new BackendConnections(dialer, systemClock),
     backend,
     renewal: { everyMs: 1, token },
   }

@@ -63,6 +63,13 @@ export const hasBody = (request: IncomingMessage): boolean =>
   Number(request.headers['content-length'] ?? 0) > 0 ||
   isOpenStream(request)
 
+/** Methods that change nothing, so that sending them twice does no harm. */
+const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
+
+/** Whether a request may be sent again to a backend that may have read it. */
+export const isSafe = (request: IncomingMessage): boolean =>
+  safeMethods.has(request.method ?? '') && !hasBody(request)
+
 /** HTTP/2 frames bodies by itself: without a length, only its stream knows whether there is one. */
 function isOpenStream(request: IncomingMessage): boolean {
   if (request.httpVersionMajor !== 2 || request.headers['content-length'] !== undefined)

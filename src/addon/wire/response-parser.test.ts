@@ -55,6 +55,12 @@ describe('an answer', () => {
       'a',
       true,
     ],
+    [
+      'in chunks with a long trailer',
+      [`${ok}Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX: ${'y'.repeat(8_000)}\r\n\r\n`],
+      'a',
+      true,
+    ],
     ['without a body', [`${ok}Content-Length: 0\r\n\r\n`], '', true],
     ['204', ['HTTP/1.1 204 No Content\r\n\r\n'], '', true],
     ['304 with a length', ['HTTP/1.1 304 X\r\nContent-Length: 9\r\n\r\n'], '', true],
@@ -103,6 +109,7 @@ describe('an answer', () => {
     ['not HTTP, and without an end', ['SSH-2.0-x\r\n']],
     ['of HTTP/2', ['HTTP/2 200\r\n\r\n']],
     ['101', ['HTTP/1.1 101 X\r\n\r\n']],
+    ['with a status that is none', ['HTTP/1.1 099 X\r\n\r\n']],
     ['with two lengths', [`${ok}Content-Length: 1\r\nContent-Length: 1\r\n\r\na`]],
     ['with a length and chunks', [`${ok}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\na`]],
     ['with a length that is none', [`${ok}Content-Length: +1\r\n\r\na`]],
@@ -123,6 +130,11 @@ describe('an answer', () => {
     [
       'with a chunk extension without end',
       [`${ok}Transfer-Encoding: chunked\r\n\r\n1;${'x'.repeat(2000)}`],
+    ],
+    ['with a head that is too long', [`${ok}A: ${'x'.repeat(70_000)}\r\n\r\n`]],
+    [
+      'with trailers without end',
+      [`${ok}Transfer-Encoding: chunked\r\n\r\n0\r\n${`X: ${'y'.repeat(8_000)}\r\n`.repeat(3)}`],
     ],
     ['with a head without end', [`${ok}A: ${'x'.repeat(70_000)}`]],
   ])('%s is refused', (_what, pieces) => {

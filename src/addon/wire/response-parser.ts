@@ -9,10 +9,11 @@ export interface ResponseListener {
   end(trailers: readonly string[]): void
 }
 
-const maxHeadBytes = 64 * 1024
+/** Of the head of an answer. */
+export const maxHeadBytes = 64 * 1024
 const maxLineBytes = 1024
 const maxTrailerBytes = 16 * 1024
-/** Early hints and the like are no answer, and without a limit an add-on could send nothing else. */
+/** Early hints and the like are no answer, and without a limit a server could send nothing else. */
 const maxHints = 100
 const headEnd = Buffer.from('\r\n\r\n', 'latin1')
 const version = 'HTTP/1.'
@@ -37,6 +38,7 @@ export class ResponseParser {
   /** Bytes of the body, or of the chunk, that are still to come. */
   #left = 0
   #keepsConnection = true
+  #keepAliveMs: number | undefined
   #hints = 0
   readonly #trailers: string[] = []
   #trailerBytes = 0
@@ -53,6 +55,16 @@ export class ResponseParser {
   /** Whether the connection can carry another request once the answer is done. */
   get keepsConnection(): boolean {
     return this.#keepsConnection
+  }
+
+  /** How long an idle connection is kept by the other side, if it says so. */
+  get keepAliveMs(): number | undefined {
+    return this.#keepAliveMs
+  }
+
+  /** Whether the answer is complete if the connection ends now. */
+  get mayEnd(): boolean {
+    return this.#state === 'until-close' || this.#state === 'done'
   }
 
   /** Takes the next bytes; throws AnswerUnusable. */
@@ -89,10 +101,11 @@ export class ResponseParser {
   #takeHead(bytes: Buffer): Buffer {
     const all = this.#pending.length === 0 ? bytes : Buffer.concat([this.#pending, bytes])
     const end = all.indexOf(headEnd)
+    if (end > maxHeadBytes || (end < 0 && all.length > maxHeadBytes))
+      throw new AnswerUnusable('the head of the answer is too long')
     if (end < 0) {
       if (!all.toString('latin1', 0, version.length).startsWith(version.slice(0, all.length)))
         throw new AnswerUnusable('the answer is not HTTP/1.x')
-      if (all.length > maxHeadBytes) throw new AnswerUnusable('the head of the answer is too long')
       this.#pending = all
       return nothing
     }
@@ -106,6 +119,7 @@ export class ResponseParser {
 
   /** The answer is still to come. */
   #hear({ status }: ResponseHead): void {
+    if (status < 100) throw new AnswerUnusable('the status of the answer is none')
     if (status === 101) throw new AnswerUnusable('nobody asked for another protocol')
     this.#hints += 1
     if (this.#hints > maxHints) throw new AnswerUnusable('there are hints and no answer')
@@ -113,6 +127,7 @@ export class ResponseParser {
 
   #begin(head: ResponseHead): void {
     this.#keepsConnection = head.keepsConnection
+    this.#keepAliveMs = head.keepAliveMs
     this.#listener.head(head)
     const { status, length } = head
     if (this.#isHeadRequest || status === 204 || status === 304 || length === 0) this.#finish()
@@ -139,7 +154,8 @@ export class ResponseParser {
   #takeLine(bytes: Buffer): Buffer {
     const all = this.#pending.length === 0 ? bytes : Buffer.concat([this.#pending, bytes])
     const end = all.indexOf('\r\n')
-    if (end > maxLineBytes || (end < 0 && all.length > maxLineBytes))
+    const max = this.#state === 'trailers' ? maxTrailerBytes : maxLineBytes
+    if (end > max || (end < 0 && all.length > max))
       throw new AnswerUnusable('a line between chunks is too long')
     if (end < 0) {
       this.#pending = all

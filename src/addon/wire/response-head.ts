@@ -12,7 +12,7 @@ export interface ResponseHead {
   /** Whether trailers are announced. */
   readonly hasTrailers: boolean
   readonly keepsConnection: boolean
-  /** How long the add-on keeps an idle connection, if it says so. */
+  /** How long the other side keeps an idle connection, if it says so. */
   readonly keepAliveMs: number | undefined
 }
 
