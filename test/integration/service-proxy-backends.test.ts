@@ -120,6 +120,16 @@ describe.skipIf(outwardAddress === undefined)('backends of the service proxy', (
         expect([name, (await admin.get(at(name))).status]).toEqual([name, 503])
     })
 
+    test('that speak plain HTTP are said to, in words', async () => {
+      const lab = await open()
+      await lab.addon('plain', await lab.backend((_request, response) => response.end()))
+      const { status, object } = await (await lab.server.admin()).get(at('plain'))
+      expect([status, object['message']]).toEqual([
+        503,
+        'error trying to reach service: no TLS (wrong version number); is it https?',
+      ])
+    })
+
     test('are not verified where it names none, as in Kubernetes', async () => {
       const lab = await open()
       const { addon } = await secure(lab, ['whoever'])
