@@ -65,6 +65,9 @@ export class LogLines {
   }
 }
 
+/** What stands in `--ca-cert`, for servers that need not prove anything. */
+export const labCa = '-----BEGIN CERTIFICATE-----'
+
 /** Agents, servers and files of one test, ended together. */
 export class AgentLab {
   readonly directory: string
@@ -78,7 +81,7 @@ export class AgentLab {
 
   static async open(): Promise<AgentLab> {
     const directory = await mkdtemp(join(tmpdir(), 'sallyport-agent-'))
-    await writeFile(join(directory, 'ca.crt'), 'certificates')
+    await writeFile(join(directory, 'ca.crt'), labCa)
     return new AgentLab(directory)
   }
 

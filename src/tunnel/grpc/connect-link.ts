@@ -23,6 +23,8 @@ import { nameOfPeer, openSocket } from './open-socket.ts'
 import type { ConnectLinkOptions } from './options.ts'
 import { unreachableWords } from './unreachable-words.ts'
 
+const closedWithoutAnswer =
+  'it closed the connection without an answer, as servers do that do not trust our certificate'
 const defaultHandshakeTimeoutMs = 10_000
 /** How long the other end may take to end a stream that we have ended. */
 const closeGraceMs = 2_000
@@ -83,8 +85,7 @@ class ClientStream implements StreamEnd {
           signal.removeEventListener('abort', giveUp)
           resolve(fields)
         },
-        closed: ({ error }) =>
-          fail(error ? unreachableWords(error) : 'it closed the connection without an answer'),
+        closed: ({ error }) => fail(error ? unreachableWords(error) : closedWithoutAnswer),
       })
     })
   }

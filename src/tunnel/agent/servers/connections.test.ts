@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type Clock, systemClock } from '../../../core/index.ts'
 import type { ConnectLinkOptions } from '../../grpc/index.ts'
-import { AgentLab, LogLines } from '../agent-lab.suite.ts'
+import { AgentLab, LogLines, labCa } from '../agent-lab.suite.ts'
 import { FakeLink, type FakeLinkOptions } from '../fake-link.suite.ts'
 import type { Connect } from './connect-server.ts'
 
@@ -197,7 +197,7 @@ test('the agent says who it is, and asks silent servers within a minute', async 
       agentidentifiers: 'host=n1&ipv4=10.0.0.1',
       authorization: 'Bearer secret-token',
     },
-    tls: { ca: 'certificates', alpn: ['konnectivity'] },
+    tls: { ca: labCa, alpn: ['konnectivity'] },
     capabilities: ['rdial', 'credit', 'halfclose'],
     keepalive: { timeMs: 35_000, timeoutMs: 20_000 },
   })
@@ -251,14 +251,14 @@ test('[TUN-R16, TUN-F13] certificates, CA and token are read anew for every link
     lab.write('tls.crt', 'cert 2'),
     lab.write('tls.key', 'key 2'),
     lab.write('token', 'token-2'),
-    lab.write('ca.crt', 'ca 2'),
+    lab.write('ca.crt', `${labCa} 2`),
   ])
   servers.links[0]?.close()
   await servers.tried(2)
   const shown = servers.asked.map(({ tls, metadata }) => [tls, metadata['authorization']])
   expect(shown).toMatchObject([
-    [{ cert: 'cert 1', key: 'key 1', ca: 'certificates' }, 'Bearer token-1'],
-    [{ cert: 'cert 2', key: 'key 2', ca: 'ca 2' }, 'Bearer token-2'],
+    [{ cert: 'cert 1', key: 'key 1', ca: labCa }, 'Bearer token-1'],
+    [{ cert: 'cert 2', key: 'key 2', ca: `${labCa} 2` }, 'Bearer token-2'],
   ])
 })
 
@@ -271,6 +271,19 @@ test('a credential that cannot be read is told by its flag, and tried again', as
     expect.stringContaining('named by --service-account-token-path, holds no token'),
   )
   await lab.write('token', 'good')
+  await agent.connected(limit())
+})
+
+test('[TUN-F4] a CA file without a certificate is named, before a good server is called false', async () => {
+  await lab.write('ca.crt', 'not what it should be')
+  const servers = new FakeServers(() => ({}))
+  const agent = await start(servers)
+  await lines.seen('cannot connect to a tunnel server')
+  expect(lines.lines.map(({ fields }) => Object.values(fields).join())).toContainEqual(
+    expect.stringContaining('ca.crt, named by --ca-cert, holds no certificate in PEM form'),
+  )
+  expect(servers.asked).toEqual([])
+  await lab.write('ca.crt', labCa)
   await agent.connected(limit())
 })
 

@@ -22,6 +22,8 @@ export interface ServerCredentials {
   readonly token?: Secret
 }
 
+const pemCertificate = /-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----/
+
 /** Reads all files anew, so that whatever rotates them needs to tell nobody. */
 export async function readCredentials(files: CredentialFiles): Promise<ServerCredentials> {
   const [ca, cert, key, token] = await Promise.all([
@@ -30,6 +32,12 @@ export async function readCredentials(files: CredentialFiles): Promise<ServerCre
     readIfNamed(files.agentKey, '--agent-key'),
     readIfNamed(files.serviceAccountTokenPath, '--service-account-token-path'),
   ])
+  // TLS passes over what it cannot read, and would then blame the server.
+  if (!pemCertificate.test(ca)) {
+    throw new AgentCredentialUnusable(
+      `${files.caCert}, named by --ca-cert, holds no certificate in PEM form`,
+    )
+  }
   const trimmed = token?.trim()
   if (trimmed !== undefined && !/^[\x21-\x7e]+$/.test(trimmed)) {
     throw new AgentCredentialUnusable(
