@@ -280,6 +280,33 @@ describe('a server that starts again', () => {
     ).toBe(401)
   })
 
+  test('says so when its issuer has changed, and how to go on with the old one [ISS-R10]', async () => {
+    const told = (...given: string[]) =>
+      during(
+        given.flatMap((each) => ['--service-account-issuer', each]),
+        async ({ log }) =>
+          /tokens of the one before.*?--service-account-issuer [^\s"]+ --service-account-issuer ([^\s"]+)"/.exec(
+            log,
+          )?.[1],
+      )
+    expect(await told('https://one.example')).toBe('https://tokens.example')
+    expect(await told('https://one.example')).toBeUndefined()
+    expect(await told('https://two.example', 'https://one.example')).toBeUndefined()
+    expect(await told()).toBe('https://two.example')
+  })
+
+  test('says so when the key set of an issuer elsewhere is at this server [ISS-R11]', async () => {
+    const told = (...flags: string[]) =>
+      during(flags, async ({ log }) => log.includes('give --service-account-jwks-uri'))
+    const issuer = ['--service-account-issuer', 'https://tokens.example']
+    const uri = ['--service-account-jwks-uri', 'https://tokens.example/openid/v1/jwks']
+    expect([await told(), await told(...issuer), await told(...issuer, ...uri)]).toEqual([
+      false,
+      true,
+      false,
+    ])
+  })
+
   test('issues tokens of an issuer that nobody can discover, without documents [ISS-K13]', async () => {
     const found = await during(['--service-account-issuer', 'api'], async (server) => {
       const admin = await server.admin()

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { changeObject } from '../../client/index.ts'
 import { type ClusterView, isRecord, type KubeObject, wellKnownKinds } from '../../core/index.ts'
 
@@ -10,13 +11,24 @@ export type KeySource = 'files' | 'cluster'
 export interface IssuerRecord {
   readonly issuer: string
   readonly keys: KeySource
+  /** The issuer that has signed since the last start. */
+  readonly signing: string
 }
 
 /** How a server sees its issuer when it starts. */
 export interface IssuerStart {
   /** The issuer of a cluster that has none yet. */
   readonly firstIssuer: string
+  /** Those that the server was given, the one that signs first; none to take the one that is kept. */
+  readonly given: readonly string[]
   readonly keys: KeySource
+}
+
+/** The issuer that a cluster keeps. */
+export interface KeptIssuer {
+  readonly issuer: string
+  /** One that has signed until now and is not accepted any more. */
+  readonly dropped?: string
 }
 
 /**
@@ -27,14 +39,15 @@ export async function keptIssuer(
   view: ClusterView,
   start: IssuerStart,
   signal: AbortSignal,
-): Promise<string> {
-  let record: IssuerRecord = { issuer: start.firstIssuer, keys: start.keys }
+): Promise<KeptIssuer> {
+  let kept: KeptIssuer = { issuer: start.firstIssuer }
   await changeObject(
     { view, kind: wellKnownKinds.configMap, key: recordKey },
     (present) => {
       const known = present && recordIn(present)
-      record = { issuer: known?.issuer || start.firstIssuer, keys: start.keys }
-      if (known?.issuer === record.issuer && known.keys === record.keys) return undefined
+      const record = recordAt(start, known)
+      kept = { issuer: record.issuer, ...droppedSince(known, start.given, record) }
+      if (isDeepStrictEqual(known, record)) return undefined
       return {
         apiVersion: 'v1',
         kind: wellKnownKinds.configMap.kind,
@@ -44,7 +57,26 @@ export async function keptIssuer(
     },
     signal,
   )
-  return record.issuer
+  return kept
+}
+
+/** What is kept from this start on. */
+function recordAt(
+  { firstIssuer, given, keys }: IssuerStart,
+  known: IssuerRecord | undefined,
+): IssuerRecord {
+  const issuer = known?.issuer || firstIssuer
+  const [signing = issuer] = given
+  return { issuer, keys, signing }
+}
+
+function droppedSince(
+  known: IssuerRecord | undefined,
+  given: readonly string[],
+  { signing }: IssuerRecord,
+): Pick<KeptIssuer, 'dropped'> {
+  const before = known?.signing || signing
+  return before === signing || given.includes(before) ? {} : { dropped: before }
 }
 
 /** What a cluster keeps about its issuer; undefined where there is none. */
@@ -62,10 +94,11 @@ function dataOf(object: KubeObject | undefined): Readonly<Record<string, unknown
 }
 
 function recordIn(object: KubeObject): IssuerRecord {
-  const { issuer, keys } = dataOf(object)
+  const { issuer, keys, signing } = dataOf(object)
   return {
     issuer: typeof issuer === 'string' ? issuer : '',
     keys: keys === 'files' ? 'files' : 'cluster',
+    signing: typeof signing === 'string' ? signing : '',
   }
 }
 

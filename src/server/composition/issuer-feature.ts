@@ -6,7 +6,9 @@ import {
   type IssuerFacts,
   type IssuerKeys,
   type IssuerNames,
+  type IssuerStart,
   jwksPath,
+  type KeptIssuer,
   keptIssuer,
   legacyServiceAccountTokens,
   openStaticKeys,
@@ -59,11 +61,27 @@ export const issuerFeature: Feature = async (context) => {
     anonymousPaths: options.serviceAccountIssuerPublic ? issuerPaths : [],
     onListening: async () => {
       const { url } = context.location()
-      const keySource = options.serviceAccountSigningKeyFile === undefined ? 'cluster' : 'files'
-      names.settle(await keptIssuer(view, { firstIssuer: url, keys: keySource }, signal))
+      const kept = await keptIssuer(view, startOf(options, url), signal)
+      names.settle(kept.issuer)
+      warnOfDropped(kept, names, log)
       documents.show(factsOf(names.issuers, url, options, log))
     },
   }
+}
+
+const startOf = (options: ServerOptions, url: string): IssuerStart => ({
+  firstIssuer: url,
+  given: options.serviceAccountIssuer,
+  keys: options.serviceAccountSigningKeyFile === undefined ? 'cluster' : 'files',
+})
+
+/** Whoever changes the issuer ends all tokens, and seldom means to. */
+function warnOfDropped({ dropped }: KeptIssuer, { issuers }: IssuerNames, log: Logger): void {
+  if (dropped === undefined) return
+  log.warn(
+    { issuer: issuers[0], dropped },
+    `the issuer has changed, and tokens of the one before are refused from now on; to accept them until they have ended, start with --service-account-issuer ${issuers[0]} --service-account-issuer ${dropped}`,
+  )
 }
 
 async function openKeys({ options, view, clock, log, pki, signal }: FeatureContext): Promise<{
@@ -141,12 +159,27 @@ function factsOf(
     jwksUri: options.serviceAccountJwksUri ?? `${server}${jwksPath}`,
     hasPlaceholders: options.serviceAccountIssuerPlaceholders,
   })
+  warnOfKeysElsewhere(facts(first, url), options, log)
   const { host } = new URL(first)
   const further = others.filter((issuer) => problemOfDiscovery(issuer) === undefined)
   const elsewhere = further.filter(
     (issuer) => new URL(issuer).pathname === '/' && new URL(issuer).host !== host,
   )
   return [facts(first, url), ...elsewhere.map((issuer) => facts(issuer, issuer.replace(/\/$/, '')))]
+}
+
+/** The usual mistake: a name for outsiders, and keys at an address that only this machine knows. */
+function warnOfKeysElsewhere(
+  { issuer, jwksUri }: IssuerFacts,
+  { serviceAccountJwksUri }: ServerOptions,
+  log: Logger,
+): void {
+  if (serviceAccountJwksUri !== undefined || new URL(issuer).hostname === new URL(jwksUri).hostname)
+    return
+  log.warn(
+    { issuer, jwksUri },
+    'the discovery document leads from the issuer to the key set at this server; if outsiders cannot reach that, give --service-account-jwks-uri',
+  )
 }
 
 function isDiscoverable(issuer: string, log: Logger): boolean {
