@@ -19,8 +19,14 @@ export function homeCookie(value: string, home: AddonHome): string {
   return [pair, ...kept, ...(path === undefined ? [] : [` Path=${path}`])].join(';')
 }
 
+/** Browsers may follow it upwards, to where others live. */
+const climbing = /(?:^|[/\\])(?:\.|%2e){1,2}(?:[/\\]|$)/i
+
 function homePath(path: string | undefined, { prefix, mount }: AddonHome): string | undefined {
+  if (path !== undefined && climbing.test(path)) return `${mount}/`
   if (path !== undefined && (path === prefix || path.startsWith(`${prefix}/`)))
     return mount + path.slice(prefix.length) || '/'
-  return mount === '' ? path : `${mount}/`
+  if (mount === '') return path
+  // A part of the add-on stays a part of it.
+  return path?.startsWith('/') ? mount + path : `${mount}/`
 }

@@ -45,7 +45,11 @@ describe('on the origin that add-ons share', () => {
     ['a=b; Domain=localhost; Path=/', `a=b; Path=${prefix}/`],
     ['a=b', `a=b; Path=${prefix}/`],
     [`a=b; Path=${prefix}/x`, `a=b; Path=${prefix}/x`],
-    [`a=b; Path=${prefix}x`, `a=b; Path=${prefix}/`],
+    ['a=b; Path=/login', `a=b; Path=${prefix}/login`],
+    ['a=b; Path=login', `a=b; Path=${prefix}/`],
+    ['a=b; Path=/../x', `a=b; Path=${prefix}/`],
+    [`a=b; Path=${prefix}/.%2E/x`, `a=b; Path=${prefix}/`],
+    [`a=b; Path=${prefix}x`, `a=b; Path=${prefix}${prefix}x`],
   ])('[CRED-P9] the cookie %s becomes %s', (cookie, expected) => {
     const headers = answerHeaders({ 'set-cookie': [cookie, 'c=d'] }, shared)
     expect(headers.slice(0, 4)).toEqual([

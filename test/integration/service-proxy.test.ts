@@ -41,7 +41,7 @@ describe.skipIf(outwardAddress === undefined)('the service proxy', () => {
     ],
     '/moved': () => [302, { location: '/elsewhere?x=1' }, ''],
     '/moved-out': () => [302, { location: 'http://169.254.169.254/latest' }, ''],
-    '/cookie': () => [200, { 'set-cookie': ['a=1; Path=/; Domain=x', 'b=2; HttpOnly'] }, ''],
+    '/cookie': () => [200, { 'set-cookie': ['a=1; Path=/in; Domain=x', 'b=2; HttpOnly'] }, ''],
     '/cors': () => [
       200,
       {
@@ -216,7 +216,10 @@ describe.skipIf(outwardAddress === undefined)('the service proxy', () => {
 
     test('cookies are narrowed to the add-on [ADDON-P4, ADDON-T57]', async () => {
       const { headers } = await admin.get(`${base}/cookie`)
-      expect(headers['set-cookie']).toEqual([`a=1; Path=${base}/`, `b=2; HttpOnly; Path=${base}/`])
+      expect(headers['set-cookie']).toEqual([
+        `a=1; Path=${base}/in`,
+        `b=2; HttpOnly; Path=${base}/`,
+      ])
     })
 
     test('what concerns the shared origin is taken out [ADDON-R5, ADDON-R11]', async () => {
