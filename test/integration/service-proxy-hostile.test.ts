@@ -2,11 +2,11 @@ import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { gzipSync } from 'node:zlib'
+import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import type { HttpsCaller } from '../support/https-caller.ts'
-import { outwardAddress, ServiceProxyLab } from '../support/service-proxy-lab.ts'
+import { allOfProxy, outwardAddress, ServiceProxyLab } from '../support/service-proxy-lab.ts'
 import type { TcpTarget } from '../support/tcp-target.ts'
 
 const chunked = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n'
@@ -88,6 +88,41 @@ describe.skipIf(outwardAddress === undefined)('a backend that means harm', () =>
     expect(bytesToClient).toBeLessThan(16 * 2 ** 20)
     request.destroy()
     await eventually('the connection is closed', () => backend.open.size === 0)
+  })
+
+  test('and keeps pages under br open gets no more of our memory: the next page is not asked for under br [ADDON-X19]', async () => {
+    const packed = brotliCompressSync(Buffer.from('<p>'))
+    const asked: string[] = []
+    serve = (socket, head) => {
+      asked.push(/^accept-encoding: (.*)\r$/im.exec(head)?.[1] ?? '')
+      const size = head.startsWith('GET /whole') ? packed.length : packed.length + 1
+      const coding = 'Content-Type: text/html\r\nContent-Encoding: br\r\n'
+      socket.write(`HTTP/1.1 200 OK\r\n${coding}Content-Length: ${size}\r\n\r\n`)
+      socket.write(packed)
+    }
+    const headers = { accept: 'text/html', 'accept-encoding': 'gzip, br' }
+    const open = Array.from({ length: 8 }, () => admin.send(`${base}/`, { headers }))
+    const statuses = open.map(async (request) => {
+      const [answer] = (await once(request, 'response')) as [IncomingMessage]
+      return answer.statusCode
+    })
+    expect(await Promise.all(statuses)).toEqual(Array.from({ length: 8 }, () => 200))
+    const refused = await admin.get(`${base}/whole`, headers)
+    expect([refused.status, refused.headers['retry-after'], asked.at(-1)]).toEqual([
+      429,
+      '1',
+      'gzip',
+    ])
+    const other = await lab.user('other', [allOfProxy('get')])
+    expect([(await other.get(`${base}/whole`, headers)).status, asked.at(-1)]).toEqual([
+      200,
+      'gzip, br',
+    ])
+    for (const request of open) request.destroy()
+    await eventually('there is room again', async () => {
+      const { status } = await admin.get(`${base}/whole`, headers)
+      return status === 200 && asked.at(-1) === 'gzip, br'
+    })
   })
 
   test.each([

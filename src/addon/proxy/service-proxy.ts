@@ -20,11 +20,17 @@ import {
   type LeavingClient,
 } from './forward/index.ts'
 import { isMarker, setMarker, wantsGroups } from './identity/index.ts'
-import { type Admission, Budgets, limitsOfService, type SessionKind } from './limits/index.ts'
+import {
+  type Admission,
+  Budgets,
+  limitsOfService,
+  PageWindows,
+  type SessionKind,
+} from './limits/index.ts'
 import { type Plan, planRequest } from './plan-request.ts'
 import { type ProxyMetrics, proxyMetrics } from './proxy-metrics.ts'
 import { refuseVersion } from './refuse-version.ts'
-import { withReadableCodings } from './rewrite/index.ts'
+import { wantsPage, withReadableCodings } from './rewrite/index.ts'
 import { lostRight, requireCreate } from './rights.ts'
 import type { ServiceProxyParts } from './service-proxy-parts.ts'
 import { type CutReason, type Session, SessionBook } from './session/index.ts'
@@ -53,6 +59,7 @@ export class ServiceProxy {
   readonly #parts: ServiceProxyParts
   readonly #connections: BackendConnections
   readonly #budgets: Budgets
+  readonly #windows = new PageWindows()
   readonly #metrics: ProxyMetrics
 
   constructor(parts: ServiceProxyParts) {
@@ -123,30 +130,35 @@ export class ServiceProxy {
     const admission = this.#admit(asked, plan)
     const session = this.#open(asked, plan)
     const unlink = follow(asked, session)
+    const window = this.#windows.of(payerOf(asked))
     try {
-      await forward(await this.#forwarding(asked, plan, admission, session))
+      const forwarding = await this.#forwarding(asked, plan, admission, session)
+      // Asked for before the page is: what a backend is not asked for in this coding needs no place.
+      const hasRoom = (): boolean =>
+        asked.kind === 'Tunnel' || !wantsPage(forwarding.headers) || window.take()
+      const headers = withReadableCodings(forwarding.headers, hasRoom)
+      await forward({ ...forwarding, headers, window })
     } catch (error) {
       throw session.reason === undefined ? error : inWords(session.reason, error)
     } finally {
       unlink()
+      window.leave()
       admission.leave()
       this.sessions.close(session)
       if (wasCut(session)) this.#metrics.cut(session.reason)
     }
   }
 
-  /** Whoever acts as others pays for it, or they could have as many budgets as there are others. */
-  #admit({ authorized, kind }: Asked, { service, target }: Plan): Admission {
-    const { user, impersonator } = authorized.authentication
+  #admit(asked: Asked, { service, target }: Plan): Admission {
     const { limits } = this.#parts
-    const { username } = impersonator ?? user
+    const username = payerOf(asked)
     const own = service && limitsOfService(service, limits)
     const claims = [
       { key: `all ${username}`, limits },
       ...(own ? [{ key: `${target.namespace}/${target.name} ${username}`, limits: own }] : []),
     ]
     try {
-      return this.#budgets.enter(kind, claims)
+      return this.#budgets.enter(asked.kind, claims)
     } catch (error) {
       if (hasReason(error, 'TooManyRequests')) this.#metrics.limited()
       throw error
@@ -198,7 +210,7 @@ export class ServiceProxy {
       backend,
       request,
       path: `${path || '/'}${query}`,
-      headers: withReadableCodings(backendHeaders(request, facts)),
+      headers: backendHeaders(request, facts),
       places: {
         prefix,
         backend: authorityOf(backend),
@@ -237,6 +249,12 @@ export class ServiceProxy {
       service: target.name,
     })
   }
+}
+
+/** Whoever acts as others pays for it, or they could have as many budgets as there are others. */
+function payerOf({ authorized }: Asked): string {
+  const { user, impersonator } = authorized.authentication
+  return (impersonator ?? user).username
 }
 
 /** An application's own links are right only below its own slash. */

@@ -1,10 +1,17 @@
 import type { IncomingMessage } from 'node:http'
 import { ApiError, systemErrorCode } from '../../../core/index.ts'
-import type { PageWindow } from '../limits/index.ts'
 import type { ProxyBackend } from '../target/index.ts'
 import type { AnswerPlaces } from './answer-headers.ts'
 import type { BackendConnections } from './backend-connections.ts'
 import type { Meter } from './relay.ts'
+
+/** The place of one request among those whose pages may be unpacked. */
+export interface PageWindow {
+  /** Takes the place, once or again; false if there is none left. */
+  take(): boolean
+  /** Gives it back, if it was taken. */
+  leave(): void
+}
 
 /** One request on its way to a backend. */
 export interface Forwarding {

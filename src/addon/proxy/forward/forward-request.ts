@@ -1,7 +1,8 @@
 import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
+import { ApiError } from '../../../core/index.ts'
 import { announcedTrailers, mayHaveTrailers, rawHeaderValues } from '../../../http/index.ts'
-import { isReadableCoding } from '../rewrite/index.ts'
+import { costlyCoding, isReadableCoding } from '../rewrite/index.ts'
 import { clientHeaders } from './answer-headers.ts'
 import { askByClient } from './ask-by-client.ts'
 import { askPlainly } from './ask-plainly.ts'
@@ -27,7 +28,9 @@ export async function sendAnswer(
   const { status, body } = answer
   const mayHave = mayHaveTrailers(forwarding.request, answer)
   const trailers = mayHave ? announcedTrailers(answer.rawHeaders) : []
-  const passing = { forwarding, answer, response, pageCoding: pageCodingOf(answer), trailers }
+  const pageCoding = pageCodingOf(answer)
+  takeWindow(forwarding, answer, pageCoding)
+  const passing = { forwarding, answer, response, pageCoding, trailers }
   const hasBody = forwarding.request.method !== 'HEAD' && status !== 204 && status !== 304
   writeHead(passing, headersOf(passing, hasBody))
   if (!hasBody) {
@@ -36,6 +39,23 @@ export async function sendAnswer(
   } else if (body instanceof Readable) await sendStream(passing, body)
   else if (passing.pageCoding === undefined) await sendWhole(passing, body)
   else await sendStream(passing, Readable.from(body))
+}
+
+/** A place that was kept for a page is given back if there is none; a page without a place came unasked for, or too many did. */
+function takeWindow(
+  { window }: Forwarding,
+  { body }: BackendAnswer,
+  pageCoding: string | undefined,
+): void {
+  if (pageCoding !== costlyCoding) window?.leave()
+  else if (window?.take() === false) {
+    if (body instanceof Readable) body.destroy()
+    throw new ApiError(
+      'TooManyRequests',
+      `too many pages under ${costlyCoding} are open here, please try again later`,
+      { details: { retryAfterSeconds: 1 } },
+    )
+  }
 }
 
 function headersOf(

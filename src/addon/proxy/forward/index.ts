@@ -1,5 +1,5 @@
 export { BackendConnections } from './backend-connections.ts'
-export type { Forwarding } from './exchange.ts'
+export type { Forwarding, PageWindow } from './exchange.ts'
 export { forwardRequest } from './forward-request.ts'
 export { forwardUpgrade, type LeavingClient } from './forward-upgrade.ts'
 export type { Meter } from './relay.ts'

@@ -1,2 +1,3 @@
 export { type Admission, Budgets, type SessionKind } from './budgets.ts'
+export { PageWindows } from './page-windows.ts'
 export { limitsOfService, type ProxyLimits } from './proxy-limits.ts'

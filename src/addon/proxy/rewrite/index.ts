@@ -1,3 +1,3 @@
-export { withReadableCodings } from './accept-encoding.ts'
+export { costlyCoding, wantsPage, withReadableCodings } from './accept-encoding.ts'
 export { htmlStreams, isReadableCoding } from './html-stream.ts'
 export { rewriteUrl, type UrlPlaces } from './rewrite-url.ts'

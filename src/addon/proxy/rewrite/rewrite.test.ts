@@ -13,7 +13,7 @@ import {
   inflateSync,
 } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { withReadableCodings } from './accept-encoding.ts'
+import { wantsPage, withReadableCodings } from './accept-encoding.ts'
 import { HtmlRewriter } from './html-rewriter.ts'
 import { htmlStreams } from './html-stream.ts'
 import { rewriteUrl } from './rewrite-url.ts'
@@ -59,6 +59,38 @@ test.each([
 ])('of the codings %j an add-on is asked for %j [ADDON-P4]', (accepted, asked) => {
   const headers = ['Host', 'zstd', 'accept-encoding', accepted]
   expect(withReadableCodings(headers)).toEqual(['Host', 'zstd', 'accept-encoding', asked])
+})
+
+test.each([
+  ['gzip, deflate, br, zstd', 'gzip, deflate'],
+  ['BR;q=1.0, gzip;q=0.5', 'gzip;q=0.5'],
+  ['br', 'identity'],
+  ['gzip', 'gzip'],
+])(
+  'codings %s are asked for as %s while there is no room for br [ADDON-X19]',
+  (accepted, asked) => {
+    const headers = ['Accept-Encoding', accepted]
+    expect(withReadableCodings(headers, () => false)).toEqual(['Accept-Encoding', asked])
+  },
+)
+
+test('room is asked for only where br is accepted [ADDON-X19]', () => {
+  let asked = 0
+  const hasRoom = (): boolean => {
+    asked += 1
+    return true
+  }
+  withReadableCodings(['Accept-Encoding', 'gzip, zstd', 'Host', 'br'], hasRoom)
+  expect(asked).toBe(0)
+})
+
+test.each([
+  ['text/html,application/xhtml+xml,*/*;q=0.8', true],
+  ['application/json, Text/HTML', true],
+  ['*/*', false],
+  ['application/json', false],
+])('who accepts %s wants a page: %s', (accepted, expected) => {
+  expect(wantsPage(['Host', 'text/html', 'accept', accepted])).toBe(expected)
 })
 
 const pages: [string, string][] = [
