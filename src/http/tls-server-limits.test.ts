@@ -68,14 +68,14 @@ describe('limits hold [GND-R83]', () => {
   })
 
   test('an idle HTTP/2 connection is closed', async () => {
-    const { port } = await lab.serve({ onRequest: echo, limits: { idleTimeoutMs: 50 } })
+    const { port } = await lab.serve({ onRequest: echo, limits: { idleTimeoutMs: 500 } })
     const session = lab.http2(port)
     await get(session, '/')
     await expect(once(session, 'close')).resolves.toBeDefined()
   })
 
   test('an idle HTTP/1.1 connection is closed', async () => {
-    const { port } = await lab.serve({ onRequest: echo, limits: { idleTimeoutMs: 50 } })
+    const { port } = await lab.serve({ onRequest: echo, limits: { idleTimeoutMs: 500 } })
     const socket = await lab.connect(port)
     socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
     socket.resume()
@@ -89,7 +89,7 @@ describe('limits hold [GND-R83]', () => {
         if (request.url === '/watch') answer = () => response.end('event')
         else response.end()
       },
-      limits: { idleTimeoutMs: 50 },
+      limits: { idleTimeoutMs: 500 },
     })
     const watching = lab.http2(port)
     const watch = get(watching, '/watch')
@@ -118,7 +118,7 @@ describe('limits hold [GND-R83]', () => {
   })
 
   test('an HTTP/2 connection that never says anything is closed', async () => {
-    const { port } = await lab.serve({ onRequest: echo, limits: { idleTimeoutMs: 50 } })
+    const { port } = await lab.serve({ onRequest: echo, limits: { idleTimeoutMs: 500 } })
     const socket = await lab.connect(port, { ALPNProtocols: ['h2'] })
     expect(socket.alpnProtocol).toBe('h2')
     await expect(once(socket.resume(), 'close')).resolves.toBeDefined()
