@@ -33,6 +33,9 @@ export async function runTunnelServer(
   giveHeapHeadroom()
   const log = createTunnelLogger(options, io)
   const config = configOfOptions(options)
+  const { isOn, allowedDestinations } = config.nodeTraffic
+  if (isOn && allowedDestinations.length === 0)
+    log.warn({}, 'agents are refused all that they dial: --allowed-destination is missing')
   const asksCluster = config.agents?.tokens || config.leases || options.followRevocations
   const cluster = asksCluster ? await openCluster(options, io, log) : undefined
   try {

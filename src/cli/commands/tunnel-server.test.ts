@@ -99,6 +99,13 @@ test('a port in use and a cluster that is nowhere are told with what to do', asy
   expect([leases.code, leases.stderr]).toEqual([1, expect.stringContaining('kubeconfig')])
 })
 
+test('[TUN-R20] a gate without anything behind it is told', async () => {
+  const drain = new AbortController()
+  const argv = [...working(), '--feature-gates=NodeToMasterTraffic=true']
+  const { code, stderr } = await run(argv, () => drain.abort(), { drain: drain.signal })
+  expect([code, stderr]).toEqual([0, expect.stringContaining('--allowed-destination is missing')])
+})
+
 test('help shows examples', async () => {
   const { code, stdout } = await run(['--help'], nothing)
   expect(code).toBe(0)

@@ -11,11 +11,12 @@ export interface FeatureGates {
 
 /** Says what is wrong with one `NAME=true` of `--feature-gates`. */
 export function checkFeatureGate(text: string): string | undefined {
-  const [name = '', value] = text.split('=')
+  const [name = '', value, ...more] = text.split('=')
   if (!Object.hasOwn(knownGates, name)) {
     return `must name one of ${Object.keys(knownGates).join(', ')}`
   }
-  return value === 'true' || value === 'false' ? undefined : 'must end in =true or =false'
+  const isGood = (value === 'true' || value === 'false') && more.length === 0
+  return isGood ? undefined : 'must end in =true or =false'
 }
 
 /** Reads checked gates; the last word about one counts. */

@@ -1,3 +1,4 @@
+import { readFeatureGates } from '../../flags/index.ts'
 import type { TunnelServerOptions } from './server-options.ts'
 
 /** Whether a file is there; asked for each file that the options name. */
@@ -114,6 +115,25 @@ function problemsOfTokens(options: TunnelServerOptions): string[] {
 }
 
 function problemsOfNodeTraffic(options: TunnelServerOptions): string[] {
+  const { allowedDestination, sniRoute, featureGates } = options
+  const isUsed = allowedDestination.length > 0 || sniRoute.length > 0
+  return [
+    ...(isUsed && !readFeatureGates(featureGates).nodeToMasterTraffic
+      ? [
+          '--allowed-destination and --sni-route need --feature-gates NodeToMasterTraffic=true, ' +
+            'which is off by default',
+        ]
+      : []),
+    ...(sniRoute.length > 0 && allowedDestination.length === 0
+      ? [
+          '--sni-route needs --allowed-destination: what agents dial is routed only if it is allowed',
+        ]
+      : []),
+    ...problemsOfRoutes(options),
+  ]
+}
+
+function problemsOfRoutes(options: TunnelServerOptions): string[] {
   const names = options.sniRoute.map((route) => route.split('=')[0]?.toLowerCase() ?? '')
   const twice = names.filter((name, index) => names.indexOf(name) !== index)
   return [...new Set(twice)].map((name) => `--sni-route names ${name} twice`)

@@ -104,6 +104,16 @@ test.each([
   ['agents with tokens', [...uds, ...tokens]],
   ['tokens reviewed by the cluster that it runs in', [...uds, ...tokens, '--kubeconfig=']],
   ['flags that are set to nothing', [...tcp, ...mtls, '--uds-name=', '--kubeconfig=']],
+  [
+    'traffic from nodes',
+    [
+      ...uds,
+      ...mtls,
+      '--feature-gates=NodeToMasterTraffic=true',
+      '--allowed-destination=a:1',
+      '--sni-route=b=c:1',
+    ],
+  ],
   ['ports that are taken as they come', [...uds, ...mtls, '--agent-port=0', '--health-port=0']],
 ])('[TUN-F3] %s is fine', async (_name, argv) => {
   expect(await problemsOf(...argv)).toEqual([])
@@ -169,6 +179,21 @@ describe('[TUN-F3, TUN-U14] what upstream refuses is refused', () => {
       'prove who they',
     ],
     ['agents without TLS', [...uds, '--cluster-ca-cert=ca'], 'agents connect with TLS only'],
+    [
+      'a destination without the gate',
+      [...uds, ...mtls, '--allowed-destination=a:1'],
+      'need --feature-gates NodeToMasterTraffic=true',
+    ],
+    [
+      'a route without the gate',
+      [...uds, ...mtls, '--sni-route=a=b:1', '--feature-gates=NodeToMasterTraffic=false'],
+      'need --feature-gates NodeToMasterTraffic=true',
+    ],
+    [
+      'a route that nobody may take',
+      [...uds, ...mtls, '--sni-route=a=b:1', '--feature-gates=NodeToMasterTraffic=true'],
+      '--sni-route needs --allowed-destination',
+    ],
     ['a route twice', [...uds, ...mtls, '--sni-route=a=b:1,A=c:2'], '--sni-route names a twice'],
   ])('%s', async (_name, argv, words) => {
     expect((await problemsOf(...argv)).join('\n')).toContain(words)
@@ -186,6 +211,7 @@ describe('[TUN-F3, TUN-U14] what upstream refuses is refused', () => {
     ['a negative dial timeout', '--backend-dial-timeout=-5s', 'must be from 0s'],
     ['a gate of its own', '--feature-gates=X=true', 'must name one of NodeToMasterTraffic'],
     ['a gate without a word', '--feature-gates=NodeToMasterTraffic', 'must end in =true or =false'],
+    ['a gate of two words', '--feature-gates=NodeToMasterTraffic=true=x', 'must end in =true or'],
     ['a destination without a port', '--allowed-destination=host', 'must be HOST:PORT'],
     ['a bare IPv6 destination', '--allowed-destination=fd00::1:6443', 'brackets'],
     ['a route without a place', '--sni-route=name', 'must be NAME=HOST:PORT'],
