@@ -16,6 +16,8 @@ export class Refused extends Error {}
 export async function ask(path, options) {
   const response = await fetch(path, { ...options, headers: { Accept: 'application/json' } })
   const body = await response.json().catch(() => ({}))
+  if (response.status === 401)
+    throw new Refused('Unauthorized. Your access was taken away, or your credential has expired.')
   if (!response.ok) throw new Refused(body.message ?? `the answer was ${response.status}`)
   return body
 }

@@ -41,14 +41,17 @@ function openLive(retryAfterMs = retryMs) {
   address.hash = ''
   address.search = ''
   let waitMs = retryAfterMs
+  let wasOpen = false
   const socket = new WebSocket(address)
   socket.addEventListener('message', ({ data }) => {
     const { seconds, user } = JSON.parse(data)
     waitMs = retryMs
+    wasOpen = true
     showLive('good', `live as ${user}`, ` for ${seconds} s`)
   })
   socket.addEventListener('close', () => {
-    showLive('bad', 'connection ended; trying again')
+    // Whoever may only look gets none, and the browser does not say why.
+    showLive('bad', wasOpen ? 'connection ended; trying again' : 'no live connection; trying again')
     // If the user was cut off, this says so.
     void refresh()
     setTimeout(openLive, waitMs, Math.min(waitMs * 2, longestRetryMs))
