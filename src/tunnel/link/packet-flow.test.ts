@@ -150,7 +150,7 @@ describe('a reader that does not read', () => {
 })
 
 describe('the end of a link', () => {
-  test('[TUN-W11] fails pending dials, aborts the other end’s and closes every channel', async () => {
+  test('[TUN-W11, TUN-U10] fails pending dials, aborts the other end’s and closes every channel', async () => {
     const peer = new RawPeer('agent', everything)
     const reader = accepted(peer)
     const waiting = peer.dial(2n)

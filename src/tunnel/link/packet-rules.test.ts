@@ -142,7 +142,7 @@ describe('data that belongs nowhere', () => {
     expect(peer.sent).toEqual([])
   })
 
-  test('[TUN-W9] a front end that changes its id loses both', async () => {
+  test('[TUN-W9, TUN-U10] a front end that changes its id loses both', async () => {
     const peer = new RawPeer('gateway')
     const reader = accepted(peer)
     peer.sayData(1, 'x')
@@ -184,7 +184,7 @@ describe('data that belongs nowhere', () => {
 })
 
 describe('closing with a Go peer', () => {
-  test('[TUN-W10, TUN-R25] what is queued leaves before the answer to CLOSE_REQ', async () => {
+  test('[TUN-W10, TUN-R25, TUN-U10] what is queued leaves before the answer to CLOSE_REQ', async () => {
     const peer = new RawPeer('agent')
     const reader = accepted(peer)
     peer.sayData(1, 'question')

@@ -181,7 +181,7 @@ describe('a dial that fails is answered with its status and reason', () => {
     expect(lab.made.hub.pendingDials).toBe(0)
   })
 
-  test('[TUN-W24] without an answer of the agent', async () => {
+  test('[TUN-W24, TUN-U10] without an answer of the agent', async () => {
     lab = new (class extends Lab {
       override readonly made = fakeHub({ dialTimeoutMs: 20 })
     })()
