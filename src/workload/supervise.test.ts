@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { aborted, silentLogger, systemClock } from '../core/index.ts'
+import { ApiError, aborted, silentLogger, systemClock, unauthorized } from '../core/index.ts'
 import type { ProcessEnd, ProcessState } from './pod/pod-status.ts'
 import { type Supervision, supervise } from './supervise.ts'
 
@@ -29,6 +29,7 @@ class FakePod {
   attempts = 0
   renewals = 0
   failures = 0
+  failure: Error = new Error('no connection')
   onRenewal = () => {}
   onReport = (_state: ProcessState) => {}
   readonly #deleted = new AbortController()
@@ -39,7 +40,7 @@ class FakePod {
 
   async renew(): Promise<void> {
     this.attempts += 1
-    if (this.attempts <= this.failures) throw new Error('no connection')
+    if (this.attempts <= this.failures) throw this.failure
     this.renewals += 1
     this.onRenewal()
   }
@@ -132,6 +133,17 @@ describe('a process that is looked after', () => {
     await run()
     expect([pod.attempts, pod.renewals]).toEqual([5, 2])
   })
+
+  test.each([unauthorized('revoked'), new ApiError('Forbidden', 'no such right')])(
+    'ends when its machine is refused for longer than the Lease lasts: %s [ISS-W6]',
+    async (failure) => {
+      const process = new FakeProcess('SIGTERM')
+      const { pod, run } = lab(process)
+      Object.assign(pod, { failures: Number.POSITIVE_INFINITY, failure })
+      expect(await run()).toMatchObject({ isEvicted: true })
+      expect(pod.attempts).toBeGreaterThan(4)
+    },
+  )
 
   test('is ready once it answers [ISS-W1]', async () => {
     const process = new FakeProcess()

@@ -1,4 +1,4 @@
-import { aborted, type Clock, type Logger, pause } from '../core/index.ts'
+import { aborted, type Clock, hasReason, type Logger, pause } from '../core/index.ts'
 import type { ServiceAccountFiles } from './directory/service-account-files.ts'
 import type { ProcessEnd, ProcessState } from './pod/pod-status.ts'
 import type { RegisteredPod } from './pod/registered-pod.ts'
@@ -42,7 +42,12 @@ export async function supervise(parts: Supervision): Promise<WorkloadEnd> {
   const evicted = new AbortController()
   const startedAt = clock.now()
   const running = [
-    keepGoing(parts, 'lease', () => renewing(parts), signal),
+    keepGoing(
+      parts,
+      'lease',
+      renewing(parts, () => evicted.abort()),
+      signal,
+    ),
     keepGoing(parts, 'files', () => refreshing(parts), signal),
     keepGoing(parts, 'status', reporting(parts, startedAt), signal),
     pod.watch(() => evicted.abort(), signal),
@@ -87,12 +92,23 @@ async function keepGoing(
   }
 }
 
-const renewing =
-  ({ pod, leaseMs }: Supervision): Round =>
-  async (signal) => {
-    await pod.renew(signal)
-    return leaseMs / 4
+/** Renews the Lease. Whoever is refused for longer than it lasts has lost the Pod, and may not even see that it is gone. */
+function renewing({ pod, leaseMs, clock }: Supervision, onGone: () => void): () => Round {
+  return () => {
+    let renewedAt = clock.monotonic()
+    return async (signal) => {
+      try {
+        await pod.renew(signal)
+        renewedAt = clock.monotonic()
+      } catch (error) {
+        const isOver = clock.monotonic() - renewedAt > leaseMs
+        if (isOver && hasReason(error, 'Unauthorized', 'Forbidden')) onGone()
+        throw error
+      }
+      return leaseMs / 4
+    }
   }
+}
 
 const refreshing =
   ({ files, log }: Supervision): Round =>

@@ -126,6 +126,21 @@ describe('only the identity of a machine [ISS-W6]', () => {
     expect([local, remote].every((file) => file.endsWith('.kubeconfig'))).toBe(true)
   })
 
+  test('is revoked by its own name, and not taken for a person', async () => {
+    await machine('e')
+    const revoke = (...words: string[]) =>
+      runInProcess(['user', 'revoke', ...words, '--data-dir', server.dataDirectory])
+    const person = await revoke('e')
+    expect([person.code, person.stdout]).toEqual([0, 'user e is revoked\n'])
+    expect(person.stderr).toContain('to revoke that one, add --machine')
+    const revoked = await revoke('e', '--machine')
+    expect([revoked.stdout, revoked.stderr]).toEqual([
+      'user system:sallyport:machine:e is revoked\n',
+      '',
+    ])
+    expect((await revoke('--serial', 'AB', '--machine')).code).toBe(2)
+  })
+
   test.each([
     ['a person’s group', ['jane', '--machine', '--group', 'devs'], 2, '--group does not go'],
     ['a namespace of a person', ['jane', '--namespace', 'x'], 2, '--namespace goes with --machine'],

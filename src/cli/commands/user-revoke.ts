@@ -1,4 +1,11 @@
-import { kubeTime, type OptionTable, systemClock, WrongUsage } from '../../core/index.ts'
+import {
+  type ClusterView,
+  kubeTime,
+  machineIdentity,
+  type OptionTable,
+  systemClock,
+  WrongUsage,
+} from '../../core/index.ts'
 import { defineCommand } from '../command.ts'
 import { dataDirectory } from '../data-directory.ts'
 import { dataDirectoryOption, outputOption } from '../shared-options.ts'
@@ -11,6 +18,12 @@ const options = {
     placeholder: 'HEX',
     check: (text) =>
       /^[0-9a-f:]+$/i.test(text) ? undefined : 'must be a serial number in hexadecimal',
+  },
+  machine: {
+    type: 'boolean',
+    default: false,
+    describe: 'NAME is a machine, of `user create --machine` or `join --as machine`',
+    group: 'User',
   },
   reason: {
     type: 'string',
@@ -34,29 +47,56 @@ export const userRevokeCommand = defineCommand({
       does: 'everything of jane is refused',
     },
     { line: 'sallyport user revoke --serial 5A3F0C', does: 'only that certificate is refused' },
+    {
+      line: 'sallyport user revoke laptop --machine',
+      does: 'what that machine runs as Pods ends within the time of its leases',
+    },
   ],
   run: async ({ options: values, args: [name] }, io) => {
-    if ((name === undefined) === (values.serial === undefined))
-      throw new WrongUsage('give either the NAME of a user or the --serial of a certificate')
+    const user = userOf(name, values)
     const { openClusterAccess } = await import('../cluster-access.ts')
     const { addRevocation } = await import('../../authn/index.ts')
     const { view } = await openClusterAccess(dataDirectory(values.dataDir, io))
+    if (user !== undefined && (await isOnlyMachine(view, user, io.drain)))
+      io.stderr(
+        `warning: nobody called ${user} was made here, but a machine: to revoke that one, add --machine\n`,
+      )
     const when = kubeTime(systemClock.now())
     const note = values.reason === undefined ? when : `${when} ${values.reason}`
     const added = await addRevocation(
       view,
-      name === undefined
+      user === undefined
         ? { type: 'certificate', value: values.serial ?? '', note }
-        : { type: 'user', value: name, note },
+        : { type: 'user', value: user, note },
       io.drain,
     )
-    const what = name === undefined ? `certificate ${values.serial}` : `user ${name}`
+    const what = user === undefined ? `certificate ${values.serial}` : `user ${user}`
     io.stdout(
       values.output === 'json'
         ? `${JSON.stringify({ revoked: what, alreadyRevoked: !added })}\n`
-        : added
-          ? `${what} is revoked\n`
-          : `${what} was revoked before\n`,
+        : `${what} ${added ? 'is revoked' : 'was revoked before'}\n`,
     )
   },
 })
+
+/** The user that is meant; undefined where a certificate is. */
+function userOf(
+  name: string | undefined,
+  { serial, machine }: { readonly serial?: string | undefined; readonly machine: boolean },
+): string | undefined {
+  if ((name === undefined) === (serial === undefined))
+    throw new WrongUsage('give either the NAME of a user or the --serial of a certificate')
+  if (machine && name === undefined) throw new WrongUsage('--machine goes with a NAME')
+  return machine ? `${machineIdentity.userPrefix}${name}` : name
+}
+
+/** Whether a name that is taken for a user's is a machine's and nobody else's. */
+async function isOnlyMachine(
+  view: ClusterView,
+  name: string,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { listUserRecords } = await import('../../server/users/index.ts')
+  const names = new Set((await listUserRecords(view, signal)).map((record) => record.name))
+  return !names.has(name) && names.has(`${machineIdentity.userPrefix}${name}`)
+}
