@@ -52,7 +52,7 @@ export const workloadRunCommand = defineCommand({
     )
     if (!end.isEvicted) return end.exitCode
     throw new CommandFailed('POD_DELETED', 'the Pod was deleted, so the process was ended', {
-      hint: 'whoever may delete Pods can do that; so does the server when nothing was heard of this machine for the time of its lease',
+      hint: 'whoever may delete Pods can do that; so does the server when this machine was not heard of for the time of its lease, or was revoked',
     })
   },
 })
