@@ -175,7 +175,7 @@ describe('a connection', () => {
     await vi.waitUntil(() => it.opened.length === 1)
     held.hold()
     it.at(0).theirs.write(ok)
-    await vi.waitUntil(() => it.at(0).ours.readableLength > 0)
+    await ask(it, 'b')
     expect(ear.isOver).toBe(false)
     held.resume()
     await vi.waitUntil(() => ear.isOver)
