@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect, type Socket } from 'node:net'
 import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import express from 'express'
@@ -148,6 +148,56 @@ test.each<readonly [what: string, options: object, message: string]>([
   await expect(guardOf(options)).rejects.toThrow(message)
 })
 
+const websocket = [
+  'Connection: Upgrade',
+  'Upgrade: websocket',
+  'Sec-WebSocket-Version: 13',
+  'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+]
+
+test.each([
+  ['h2c', 400, ['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c']],
+  ['another protocol', 400, ['Connection: Upgrade', 'Upgrade: foo']],
+  ['a WebSocket without a key', 400, websocket.slice(0, 3)],
+  ['an old WebSocket', 426, [...websocket.slice(0, 2), 'Sec-WebSocket-Version: 12']],
+])('%s is no upgrade, whoever asks [ADDON-T44, ADDON-T45]', async (_what, expected, lines) => {
+  const guard = await guardOf()
+  const server = createServer().listen(0, '127.0.0.1')
+  closers.push(() => server.close())
+  let handled = 0
+  server.on(
+    'upgrade',
+    guard.upgradeListener((_request, socket) => {
+      handled += 1
+      socket.destroy()
+    }),
+  )
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const { status } = await sendRaw(port, get(...lines, `Authorization: Bearer ${token}`))
+  expect([status, handled]).toEqual([expected, 0])
+})
+
+test('a refused upgrade leaves no connection behind, whatever the client does [ADDON-T46]', async () => {
+  const guard = await guardOf()
+  const server = createServer().listen(0, '127.0.0.1')
+  closers.push(() => server.close())
+  const accepted = once(server, 'connection') as Promise<[Socket]>
+  server.on(
+    'upgrade',
+    guard.upgradeListener(() => {}),
+  )
+  await once(server, 'listening')
+  // It hears the end of the answer, and never ends its own half.
+  const client = connect({ port: (server.address() as AddressInfo).port, allowHalfOpen: true })
+  closers.push(() => client.destroy())
+  client.on('error', () => {}).write(get(...websocket))
+  client.resume()
+  const [socket] = await accepted
+  await once(socket, 'close')
+  expect(socket.destroyed).toBe(true)
+})
+
 test('upgrades are guarded too, and the user is known to the handler [ADDON-G6]', async () => {
   const guard = await guardOf()
   const server = createServer().listen(0, '127.0.0.1')
@@ -163,7 +213,7 @@ test('upgrades are guarded too, and the user is known to the handler [ADDON-G6]'
     }),
   )
   const { port } = server.address() as AddressInfo
-  const upgrade = ['Connection: Upgrade', 'Upgrade: websocket']
+  const upgrade = websocket
   const good = await sendRaw(port, get(...upgrade, `Authorization: Bearer ${token}`), {
     untilClose: true,
   })

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Clock, Logger } from '../../core/index.ts'
-import { discardUnreadBody, judgeUpgrade } from '../../http/index.ts'
+import { discardUnreadBody } from '../../http/index.ts'
 import type { AddonUser } from '../token/addon-claims.ts'
 import { renewTunnelHeader } from '../token/renewal.ts'
 import type { AccessLog } from './access-log.ts'
@@ -12,8 +12,9 @@ import type { GuardMetrics } from './guard-metrics.ts'
 import type { HeaderRules } from './header-rules.ts'
 import { type IdentityOutput, identityHeaders } from './identity-output.ts'
 import { readRequest } from './read-request.ts'
-import { GuardRefused, malformed, refusalBody, refusalHeaders, refusalText } from './refusal.ts'
+import { GuardRefused, refusalBody, refusalHeaders, refusalText } from './refusal.ts'
 import type { Tunnels } from './tunnels.ts'
+import { protocolOf } from './upgrade-protocol.ts'
 import type { Upstream } from './upstream.ts'
 
 /** How long requests may take. */
@@ -191,15 +192,6 @@ interface Story {
   readonly began: number
   reason: string
   user?: AddonUser
-}
-
-/** The protocol that is asked for, if it is one that may be tunnelled. */
-function protocolOf(request: IncomingMessage): string {
-  const verdict = judgeUpgrade(request)
-  if (verdict.problem === undefined) return verdict.protocol
-  if (verdict.status === 400) throw malformed(verdict.problem)
-  const headers = { 'Sec-WebSocket-Version': '13', Upgrade: 'websocket' }
-  throw new GuardRefused(verdict.status, 'websocket-version', verdict.problem, headers)
 }
 
 const tooOld = (): GuardRefused =>

@@ -15,6 +15,7 @@ import { openVerifier, type TrustOptions } from './open-verifier.ts'
 import { readRequest } from './read-request.ts'
 import { GuardRefused, refusalBody, refusalHeaders, refusalText } from './refusal.ts'
 import { stateIdentity } from './request-identity.ts'
+import { protocolOf } from './upgrade-protocol.ts'
 
 /** Whom an application believes, and how it wants to be told. */
 export interface MiddlewareOptions extends TrustOptions {
@@ -124,7 +125,8 @@ class RequestGuard implements AddonGuard {
       socket.on('error', () => socket.destroy())
       this.#enter(request, socket).then(
         () => handle(request, socket, head),
-        (error: unknown) => socket.end(refusalText(this.#toRefusal(error))),
+        // Half closed, it would be there for as long as the other side likes.
+        (error: unknown) => socket.end(refusalText(this.#toRefusal(error)), () => socket.destroy()),
       )
     }
   }
@@ -178,6 +180,7 @@ class RequestGuard implements AddonGuard {
     request: IncomingMessage,
     upgraded: Duplex | undefined = isUpgrade(request) ? request.socket : undefined,
   ): Promise<{ readonly user: AddonUser; readonly hasRenewed: boolean }> {
+    if (upgraded) protocolOf(request)
     const developer = this.#developer(request)
     const user = developer ?? (await this.#verified(request))
     stateIdentity(request, user, { rules: this.#rules, output: this.#output })
