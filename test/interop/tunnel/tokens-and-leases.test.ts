@@ -81,16 +81,21 @@ describe.skipIf(!isHere).each(apis)('%s reviews tokens and keeps leases', (_api,
     return path
   }
 
-  const startServer = (maker: Maker): Promise<TunnelServer> =>
+  const startServer = (
+    maker: Maker,
+    account = 'konnectivity-agent',
+    more: readonly string[] = [],
+  ): Promise<TunnelServer> =>
     lab.server({
       maker,
       mode: 'http-connect',
       without: ['cluster-ca-cert'],
       flags: [
         '--agent-namespace=kube-system',
-        '--agent-service-account=konnectivity-agent',
+        `--agent-service-account=${account}`,
         `--authentication-audience=${audience}`,
         `--kubeconfig=${kubeconfig}`,
+        ...more,
       ],
     })
 
@@ -130,6 +135,31 @@ describe.skipIf(!isHere).each(apis)('%s reviews tokens and keeps leases', (_api,
     const { healthPort } = server.place
     expect((await fetch(`http://127.0.0.1:${healthPort}/readyz`)).status).toBe(500)
   })
+
+  test.each(strictPairs.map((pair, index) => ({ ...pair, account: `leaving-${index}` })))(
+    '$name: an agent whose account is deleted is cut [TUN-F21]',
+    async ({ server: serverMaker, agent: agentMaker, account }) => {
+      await kubectl(`create serviceaccount ${account} -n kube-system`)
+      const token = await tokenFile(account, audience)
+      const server = await startServer(serverMaker, account, ['--agent-token-review-period=1s'])
+      await startAgent(agentMaker, server, token)
+      await lab.ready(server)
+      await kubectl(`delete serviceaccount ${account} -n kube-system`)
+      // kube-apiserver remembers for ten seconds that a token was good.
+      await eventually(
+        'the server has cut the agent',
+        () => server.program.log.includes('a connection is cut'),
+        60_000,
+      )
+      const { healthPort } = server.place
+      await eventually(
+        'no agent is left',
+        async () => (await fetch(`http://127.0.0.1:${healthPort}/readyz`)).status === 500,
+      )
+      expect(server.program.log).toMatch(/the token (?:is not authentic|review failed)/)
+    },
+    120_000,
+  )
 
   const leases = async (label: string): Promise<string[]> => {
     const names = await kubectl(`get leases -n kube-system -l ${label} -o name`)
