@@ -18,6 +18,7 @@ import { type AddonNews, awaitAddon } from './await-addon.ts'
 import { freePort } from './free-port.ts'
 import { ensureMachineKubeconfig } from './machine-kubeconfig.ts'
 import { type AddonName, type PackagedAddon, readPackagedAddon } from './packaged-addon.ts'
+import { requireEndpoint } from './require-endpoint.ts'
 
 /** What an add-on that runs beside the server needs. */
 export interface AddonParts {
@@ -45,6 +46,7 @@ export class AddonProcess implements Component {
   #child: ChildProcess | undefined
   #isStopping = false
   #path = ''
+  #namespace = ''
   #lastWords = ''
   /** Why it does not run. */
   #problem: string | undefined
@@ -73,9 +75,15 @@ export class AddonProcess implements Component {
   /** Tells when its page is there, or why it is not; resolves when nothing more is to be told. */
   async follow(news: AddonNews): Promise<void> {
     const { serving, clock, signal } = this.#parts
-    const page = addonPage(serving().adminKubeconfig, this.#path)
+    const { view, adminKubeconfig } = serving()
+    const page = addonPage(adminKubeconfig, this.#path)
+    const place = { namespace: this.#namespace, service: this.addon }
+    const ask = async (within: AbortSignal): Promise<unknown> => {
+      await requireEndpoint(view, place, within)
+      return page.ask(within)
+    }
     const problem = (): string | undefined => this.#problem
-    const question = { ask: page.ask, problem, patienceMs, everyMs: askAgainMs, clock, signal }
+    const question = { ask, problem, patienceMs, everyMs: askAgainMs, clock, signal }
     await awaitAddon(question, news).finally(page.close)
   }
 
@@ -97,6 +105,7 @@ export class AddonProcess implements Component {
     const where = { directory, clock, signal }
     const kubeconfig = await ensureMachineKubeconfig(serving(), addon.namespace, where)
     const args = argumentsFor(addon, kubeconfig, await freePort())
+    this.#namespace = addon.namespace
     this.#path = `/api/v1/proxy/namespaces/${addon.namespace}/services/${addon.name}/`
     this.#child = spawn(process.execPath, [command, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
     this.#follow(this.#child)
