@@ -217,6 +217,7 @@ describe('[TUN-F3, TUN-U14] what upstream refuses is refused', () => {
     ['a route without a place', '--sni-route=name', 'must be NAME=HOST:PORT'],
     ['a route to no port', '--sni-route=name=host', 'must be HOST:PORT'],
     ['a rate in words', '--kubeconfig-qps=fast', 'must be a number'],
+    ['an id that no header can carry', '--server-id=a\nb', 'must be printable ASCII'],
     ['no labels', '--lease-label=', 'must be KEY=VALUE'],
     ['a label without a value', '--lease-label=a', 'must be KEY=VALUE'],
     ['a label with two values', '--lease-label=a=b=c', 'must be KEY=VALUE'],

@@ -126,6 +126,7 @@ export const tunnelServerOptions = defineOptions({
     type: 'string',
     default: '',
     env: 'PROXY_SERVER_ID',
+    check: (id) => (/^[\x21-\x7e]{0,256}$/.test(id) ? undefined : 'must be printable ASCII'),
     defaultText: 'a new UUID',
     group: agents,
     describe: 'identity of this server among several',
