@@ -192,12 +192,12 @@ describe('with a hundred keys, as many as relying parties read [ISS-G10]', () =>
   test('the schedule waits until one is dropped, and says so', async () => {
     const warnings: string[] = []
     const log: Logger = { ...silentLogger, warn: (_fields, text) => void warnings.push(text) }
-    putRing(3 * day)
-    const server = await open({ rotationPeriodMs: day, log })
-    await pass(2 * day)
+    putRing(3 * hour)
+    const server = await open({ rotationPeriodMs: hour, log })
+    await pass(2 * hour)
     expect(kidsOf(server)).toEqual(keys.map(({ kid }) => kid))
     expect(warnings).toEqual([expect.stringContaining('no further key is made until')])
-    await pass(day + times.marginMs)
+    await pass(hour + times.marginMs)
     const followed = () =>
       expect(kidsOf(server).slice(0, 99)).toEqual(keys.slice(1).map(({ kid }) => kid))
     await vi.waitFor(followed)
@@ -273,19 +273,34 @@ describe('the Secret with the keys', () => {
       }),
     ],
   ])(
-    'with %s changes nothing for a server that runs, and stops one that starts',
+    'with %s is written again by a server that runs, and stops one that starts',
     async (_name, spoil) => {
       const errors: unknown[] = []
       const log: Logger = { ...silentLogger, error: (fields) => void errors.push(fields) }
       const keys = await open({ log })
       const before = kidsOf(keys)
-      view.put(spoil((await secret())!))
+      const good = (await secret())!
+      view.put(spoil(good))
+      await vi.waitFor(async () => expect((await secret())?.['data']).toEqual(good['data']))
       await pass(0)
       expect(kidsOf(keys)).toEqual(before)
       expect(errors).toHaveLength(1)
+      ending.abort()
+      ending = new AbortController()
+      view.put(spoil(good))
       await expect(open()).rejects.toMatchObject({ code: 'SIGNING_KEYS_INVALID' })
     },
   )
+
+  test('of a newer server is left to it', async () => {
+    const keys = await open()
+    const before = kidsOf(keys)
+    const newer = Buffer.from('{"version":2,"keys":[]}').toString('base64')
+    view.put({ ...(await secret())!, data: { 'keys.json': newer } })
+    await pass(times.sightMs)
+    expect(kidsOf(keys)).toEqual(before)
+    expect((await secret())?.['data']).toEqual({ 'keys.json': newer })
+  })
 
   test('leaves no private key in a log line or an error [ISS-R26]', async () => {
     const lines: string[] = []
@@ -307,7 +322,10 @@ describe('the Secret with the keys', () => {
     ).toString()
     const cut = Buffer.from(text.replace('MIG', 'XXX')).toString('base64')
     view.put({ ...good, data: { 'keys.json': cut } })
-    await pass(0)
+    await vi.waitFor(async () => expect((await secret())?.['data']).toEqual(good['data']))
+    ending.abort()
+    ending = new AbortController()
+    view.put({ ...good, data: { 'keys.json': cut } })
     const error: unknown = await open({ log }).catch((cause: unknown) => cause)
     const { d = '' } = firstKey.export({ format: 'jwk' })
     const body = /-----\\n([^\\]+)\\n/.exec(text)?.[1] ?? 'no body'

@@ -24,6 +24,7 @@ import {
   withTokenUntil,
 } from './key-ring.ts'
 import {
+  isOfNewerServer,
   parseRing,
   publishedKeys,
   renderRing,
@@ -82,7 +83,7 @@ export class StoredKeys implements IssuerKeys {
       { view, kind: wellKnownKinds.secret, query, log, clock },
       {
         put: (object) => keys.#take(object),
-        remove: () => keys.#restore(),
+        remove: () => keys.#restore('was deleted'),
       },
       signal,
     )
@@ -136,13 +137,23 @@ export class StoredKeys implements IssuerKeys {
       this.#version = secret.metadata.resourceVersion
       this.#taken += 1
     } catch (err) {
-      this.#parts.log.error(
-        { err },
-        'the signing keys as they are now cannot be used; those from before stay in use',
-      )
+      this.#refuse(secret, err)
       return
     }
     this.#tell()
+  }
+
+  /** The keys from before stay in use; the next start and every new token need them in the Secret again. */
+  #refuse(secret: KubeObject, err: unknown): void {
+    const { log } = this.#parts
+    log.error(
+      { err },
+      'the signing keys as they are now cannot be used; those from before stay in use',
+    )
+    if (isOfNewerServer(secret)) return
+    this.#restore('was spoilt').catch((cause: unknown) =>
+      log.error({ err: cause }, 'the Secret with the signing keys could not be written again'),
+    )
   }
 
   #know(stored: StoredRing): void {
@@ -151,17 +162,18 @@ export class StoredKeys implements IssuerKeys {
   }
 
   /** Without the Secret, the next start would make a new key and with it end every token. */
-  async #restore(): Promise<void> {
+  async #restore(what: string): Promise<void> {
     const { view, log, signal } = this.#parts
-    await changeObject(
+    const isWritten = await changeObject(
       { view, kind: wellKnownKinds.secret, key: signingKeysKey },
-      (present) => (present ? undefined : renderRing(this.#stored)),
+      (present) => (isReadable(present) ? undefined : renderRing(this.#stored, present)),
       signal,
     )
-    log.warn(
-      {},
-      'the Secret with the signing keys was deleted and has been written again; to replace keys, rotate them',
-    )
+    if (isWritten)
+      log.warn(
+        {},
+        `the Secret with the signing keys ${what} and has been written again; to replace keys, rotate them`,
+      )
   }
 
   #tell(): void {
@@ -268,6 +280,14 @@ export class StoredKeys implements IssuerKeys {
     )
     // What was taken in meanwhile is this very change or a later one, which it must not undo.
     if (changed && taken === this.#taken) this.#know(changed)
+  }
+}
+
+function isReadable(secret: KubeObject | undefined): boolean {
+  try {
+    return secret !== undefined && parseRing(secret).ring.length > 0
+  } catch {
+    return false
   }
 }
 

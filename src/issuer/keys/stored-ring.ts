@@ -52,12 +52,23 @@ function pemOf({ keys }: StoredRing, { kid }: RingKey): Secret {
   return new Secret(String(key.key.export({ type: 'pkcs8', format: 'pem' })))
 }
 
+/** Whether a newer server has written it, in a form that this one does not know. */
+export function isOfNewerServer(secret: KubeObject): boolean {
+  const content = contentOf(secret)
+  const version = isRecord(content) ? content['version'] : undefined
+  return typeof version === 'number' && version > formatVersion
+}
+
+function contentOf({ data }: KubeObject): unknown {
+  const encoded = isRecord(data) ? data[dataKey] : undefined
+  return typeof encoded === 'string'
+    ? parseJson(Buffer.from(encoded, 'base64').toString())
+    : undefined
+}
+
 /** Reads a ring out of its Secret; throws SigningKeysInvalid. */
 export function parseRing(secret: KubeObject): StoredRing {
-  const { data } = secret
-  const encoded = isRecord(data) ? data[dataKey] : undefined
-  if (typeof encoded !== 'string') throw new SigningKeysInvalid(`it has no ${dataKey}`)
-  const content = parseJson(Buffer.from(encoded, 'base64').toString())
+  const content = contentOf(secret)
   if (!isRecord(content) || content['version'] !== formatVersion || !Array.isArray(content['keys']))
     throw new SigningKeysInvalid(`${dataKey} is not of format version ${formatVersion}`)
   const entries = content['keys'].map((entry: unknown, index) => parseEntry(entry, index))
