@@ -225,6 +225,7 @@ describe.skipIf(outwardAddress === undefined)('attacks on the service proxy', ()
     ['T38', 'a backslash', 400, get('/a\\b')],
     ['T38', 'a NUL', 400, get('/a%00b')],
     ['T38', 'a fragment', 400, get('/a#b')],
+    ['T38', 'a fragment behind a query', 400, get('/a?b#c')],
     ['T38', 'a broken escape', 400, get('/a%zzb')],
     [
       'T38',

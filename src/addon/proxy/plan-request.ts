@@ -70,7 +70,10 @@ export async function planRequest(
 
 function queryOf({ url = '' }: IncomingMessage): string {
   const mark = url.indexOf('?')
-  return mark < 0 ? '' : url.slice(mark + 1)
+  const query = mark < 0 ? '' : url.slice(mark + 1)
+  // Browsers send none, and the next reader may end the query there.
+  if (query.includes('#')) throw badRequest('the query of the request holds a fragment')
+  return query
 }
 
 async function serviceOf(
