@@ -35,15 +35,17 @@ export function sendWhole(passing: Passing, body: Buffer): Promise<void> {
     if (signal.aborted) cut()
     if (response.destroyed) return
     const end = (): void => {
+      if (response.destroyed) return
       addTrailers(passing)
       response.end()
     }
     const waitMs = meters.toClient(body.length)
-    if (body.length > smallBody) response.write(body)
-    else if (body.length > 0) response.write(body.toString('latin1'), 'latin1')
-    // Not at once: Node would write the end, which is nothing, as a second piece.
     if (waitMs > 0) held = setTimeout(end, waitMs)
-    else queueMicrotask(end)
+    // Once it is written: Node would write the end, which is nothing, as a second piece.
+    const written = waitMs > 0 ? () => {} : end
+    if (body.length === 0) written()
+    else if (body.length > smallBody) response.write(body, written)
+    else response.write(body.toString('latin1'), 'latin1', written)
   })
 }
 
