@@ -9,6 +9,7 @@ import {
   withinTime,
 } from '../../core/index.ts'
 import type { ClusterLocation } from '../../kubeconfig/index.ts'
+import { asWrongUsage } from '../as-wrong-usage.ts'
 import {
   type ClusterSourceValues,
   clusterSourceOptions,
@@ -123,7 +124,7 @@ export const clusterInfoSetServerCommand = defineCommand({
   run: async ({ options: { output, systemRoots, probe, ...source }, args }, io) => {
     const { parseApiAddress } = await import('../../discovery/client/index.ts')
     const { withAddresses } = await import('../../discovery/index.ts')
-    const [first = '', ...others] = args.map(parseApiAddress)
+    const [first = '', ...others] = asWrongUsage(() => args.map(parseApiAddress))
     const change = withAddresses([first, ...others], systemRoots)
     const done = `the cluster is reached at ${[first, ...others].join(', ')}`
     const location = await applyChange({ source, output, done, change }, io)

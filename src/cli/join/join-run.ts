@@ -1,8 +1,7 @@
-import { type Logger, type Secret, systemClock, WrongUsage } from '../../core/index.ts'
+import { type Logger, type Secret, systemClock } from '../../core/index.ts'
 import {
   checkDiscoveryOrder,
   type Discovery,
-  DiscoveryFailed,
   type DiscoveryMethod,
   type DiscoveryOrder,
   type DiscoveryParts,
@@ -10,6 +9,7 @@ import {
   parseJoinToken,
   systemRoots,
 } from '../../discovery/client/index.ts'
+import { asWrongUsage } from '../as-wrong-usage.ts'
 import type { Io } from '../io.ts'
 import { standardInput } from '../standard-input.ts'
 import { createLogger } from '../stderr-logger.ts'
@@ -98,15 +98,5 @@ export class JoinRun {
     if (stream.isTTY)
       this.reporter.line('Paste the document that locates the cluster, then Enter and Ctrl-D:')
     return { by: 'stream', stream, name: 'standard input' }
-  }
-}
-
-/** What is malformed is a matter of the command line. */
-function asWrongUsage<T>(check: () => T): T {
-  try {
-    return check()
-  } catch (error) {
-    if (!(error instanceof DiscoveryFailed)) throw error
-    throw new WrongUsage(`${error.message}\nhint: ${error.hint}`)
   }
 }
