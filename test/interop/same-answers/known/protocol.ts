@@ -80,7 +80,7 @@ export const protocol: readonly KnownDifference[] = [
   {
     what: 'Methods on documents',
     theirs: 'any method reads `/healthz`; HEAD of `/version` is a 405; no `Allow` header',
-    ours: 'GET and HEAD only; a 405 has an `Allow` header',
+    ours: 'GET and HEAD only, and HEAD takes the right to GET; a 405 has an `Allow` header',
     why: 'HTTP',
     matches: ({ topic, case: name, at }) =>
       topic === 'paths and methods' &&
