@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { readFile, readlink, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import {
@@ -59,6 +59,16 @@ describe('the certificate of a node that expires soon', () => {
     const { users } = await parseKubeconfig(await readFile(file(), 'utf8'), file())
     const old = before.users.get('system:node:n1')?.clientCertificateData
     expect(users.get('system:node:n1')?.clientCertificateData).not.toBe(old)
+  })
+
+  test('renews the file that a link leads to', async () => {
+    const real = join(directory.path, 'real.kubeconfig')
+    await writeKubeconfig(real, await endingSoon('system:node:n3', ['system:nodes']))
+    await symlink(real, file())
+    const before = await readFile(real, 'utf8')
+    expect(await again('--node-name', 'n3')).toMatchObject({ code: 0 })
+    expect(await readlink(file())).toBe(real)
+    expect(await readFile(real, 'utf8')).not.toBe(before)
   })
 
   test('leaves whatever else is in its kubeconfig, and asks the cluster of its own context', async () => {

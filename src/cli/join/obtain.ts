@@ -1,3 +1,4 @@
+import { realpath } from 'node:fs/promises'
 import { kubeTime } from '../../core/index.ts'
 import { systemRoots } from '../../discovery/client/index.ts'
 import {
@@ -54,7 +55,8 @@ export async function obtain(
     ? renewedKubeconfig(present, order.cluster, identity)
     : joinedKubeconfig(order.cluster, identity)
   if (out === '-') run.io.stdout(await renderKubeconfig(config))
-  else await writeKubeconfig(out, config)
+  // A link to what is there stays one: the file behind it is what others read.
+  else await writeKubeconfig(present ? await realpath(out) : out, config)
   await pending.remove()
   return {
     did: 'joined',
