@@ -66,7 +66,7 @@ const relyingParty = [
   'issuer/tokens/unverified-issuer.js',
 ]
 const allowedBesides: Readonly<Record<string, readonly string[]>> = {
-  './guard': ['addon/guard/', 'addon/token/', 'jose/', 'http/', 'pki/'],
+  './guard': ['addon/guard/', 'addon/token/', 'addon/wire/', 'jose/', 'http/', 'pki/'],
   './discovery': [
     'discovery/client/',
     'discovery/join/',
