@@ -1,10 +1,11 @@
 import { once } from 'node:events'
-import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { connect, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { listen } from './listen.ts'
+import { listen, stopListening } from './listen.ts'
 
 let directory: string
 const servers: Server[] = []
@@ -18,10 +19,17 @@ afterEach(async () => {
   await rm(directory, { recursive: true })
 })
 
-function listenOn(path: string, replace = true): Promise<string> {
-  const server = createServer((socket) => socket.end('here'))
+async function listenOn(path: string, replace = true, word = 'here'): Promise<Server> {
+  const server = createServer((socket) => socket.end(word))
   servers.push(server)
-  return listen(server, { path, replace }, 'clients')
+  expect(await listen(server, { path, replace }, 'clients')).toBe(path)
+  return server
+}
+
+async function wordAt(path: string): Promise<string> {
+  const client = connect(path)
+  const [word] = (await once(client, 'data')) as [Buffer]
+  return word.toString()
 }
 
 test('[TUN-W21] a socket is for its owner and group, and one that was left behind is replaced', async () => {
@@ -29,8 +37,20 @@ test('[TUN-W21] a socket is for its owner and group, and one that was left behin
   await listenOn(path)
   expect((await stat(path)).mode & 0o777).toBe(0o770)
   await listenOn(path)
-  const client = connect(path)
-  expect(String((await once(client, 'data'))[0])).toBe('here')
+  expect(await wordAt(path)).toBe('here')
+  expect(await readdir(directory)).toEqual(['s'])
+})
+
+test('[TUN-W21] a listener that ends takes its socket away at once, and not the one that has taken its place', async () => {
+  const path = join(directory, 's')
+  const old = await listenOn(path, true, 'old')
+  const next = await listenOn(path, true, 'next')
+  await stopListening(old)
+  expect(await wordAt(path)).toBe('next')
+  const stopped = stopListening(next)
+  expect(existsSync(path)).toBe(false)
+  await stopped
+  expect(await readdir(directory)).toEqual([])
 })
 
 test.each([
@@ -43,7 +63,7 @@ test.each([
   ['a file that is no socket', 'file', 'SOCKET_PATH_TAKEN', /remove the file yourself/],
   ['a path below a file', 'file/s', 'LISTEN_FAILED', /a directory that exists/],
   ['a directory that is not there', 'none/s', 'LISTEN_FAILED', /a directory that exists/],
-  ['a name that is too long', 'x'.repeat(200), 'LISTEN_FAILED', /not too long/],
+  ['a name that is too long', 'x'.repeat(200), 'LISTEN_FAILED', /bytes at most/],
 ])('[TUN-W21] %s is told with what to do', async (_name, name, code, hint) => {
   await listenOn(join(directory, 'taken'))
   await writeFile(join(directory, 'file'), '')

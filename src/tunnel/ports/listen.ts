@@ -1,7 +1,7 @@
-import { chmod, lstat, unlink } from 'node:fs/promises'
 import type { Server } from 'node:net'
 import { CommandFailed, systemErrorCode } from '../../core/index.ts'
 import { showHostPort } from '../addresses/index.ts'
+import { nameSocketFile, removeSocketFile, unnamedSocketFile } from './socket-file.ts'
 
 /** A TCP port to listen on. */
 export interface TcpPlace {
@@ -25,6 +25,7 @@ export function listen(server: Server, place: TcpPlace | UnixPlace, what: string
 
 /** Stops accepting; connections that are open stay. */
 export function stopListening(server: Server): Promise<void> {
+  removeSocketFile(server)
   return new Promise((resolve) => {
     if (!server.listening) resolve()
     else server.close(() => resolve())
@@ -77,13 +78,12 @@ const explanations: Readonly<Record<string, readonly [string, string, string]>> 
 }
 
 async function listenOnUnix(server: Server, place: UnixPlace, what: string): Promise<string> {
-  const { path, replace } = place
+  const { path } = place
   try {
-    await removeOld(path, replace)
-    await opened(server, { path })
-    // As upstream's umask has it: for the owner and the group.
-    await chmod(path, 0o770)
+    await opened(server, { path: unnamedSocketFile(path) })
+    await nameSocketFile(server, place)
   } catch (cause) {
+    server.close()
     if (cause instanceof CommandFailed) throw cause
     const code = systemErrorCode(cause) ?? 'unknown error'
     throw new CommandFailed('LISTEN_FAILED', `cannot listen on ${path} for ${what}: ${code}`, {
@@ -92,25 +92,6 @@ async function listenOnUnix(server: Server, place: UnixPlace, what: string): Pro
     })
   }
   return path
-}
-
-async function removeOld(path: string, replace: boolean): Promise<void> {
-  const found = await lstat(path).catch((error: unknown) => {
-    if (systemErrorCode(error) === 'ENOENT') return undefined
-    throw error
-  })
-  if (!found) return
-  if (!found.isSocket()) {
-    throw new CommandFailed('SOCKET_PATH_TAKEN', `${path} is there already and is no socket`, {
-      hint: 'choose another path, or remove the file yourself',
-    })
-  }
-  if (!replace) {
-    throw new CommandFailed('SOCKET_PATH_TAKEN', `the socket ${path} is there already`, {
-      hint: 'stop the program that uses it, or let it be replaced with --delete-existing-uds-file',
-    })
-  }
-  await unlink(path)
 }
 
 function opened(
