@@ -341,6 +341,15 @@ describe('[DISC-R2, DISC-T7] a server that is not ready yet', () => {
     expect(clock.waits).toEqual([7_000])
   })
 
+  test('that has heard too many wrong tokens from here says when it listens again', async () => {
+    lab.bend = (answer) => {
+      answer.status = 429
+    }
+    await expect(find()).rejects.toMatchObject({
+      hint: expect.stringContaining('wrong tokens, came from this address'),
+    })
+  })
+
   test('is given up at once if it wants more rest than there is time, which is told', async () => {
     const clock = new WaitingClock()
     lab.bend = (answer) => {

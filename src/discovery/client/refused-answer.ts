@@ -33,7 +33,10 @@ export function refusedAnswer(answer: RawAnswer, asked: Asked): DiscoveryFailed 
     )
   if (status === 429 || status >= 500)
     return new DiscoveryFailed('not-ready', `${asked.place} is not ready (${status})`, {
-      hint: 'the server, or a load balancer before it, is starting or has too much to do',
+      hint:
+        status === 429
+          ? 'too many requests, or too many with wrong tokens, came from this address: it is listened to again within a minute'
+          : 'the server, or a load balancer before it, is starting or has too much to do',
       mayPass: true,
       retryAfterMs: retryAfter(answer),
     })
