@@ -50,7 +50,7 @@ async function endingSoon(userName: string, organizations: readonly string[]): P
   })
 }
 
-describe('the certificate of a node that expires soon', () => {
+describe('[DISC-C11] the certificate of a node that expires soon', () => {
   test('renews itself, without address or token', async () => {
     const before = await endingSoon('system:node:n1', ['system:nodes'])
     await writeKubeconfig(file(), before)
@@ -92,7 +92,7 @@ describe('the certificate of a node that expires soon', () => {
   })
 })
 
-describe('the certificate of a person that expires soon', () => {
+describe('[DISC-C11] the certificate of a person that expires soon', () => {
   beforeEach(async () => writeKubeconfig(file(), await endingSoon('jane', ['devs'])))
   const asJane = ['--as', 'user', 'jane', '--group', 'devs'] as const
 
