@@ -200,7 +200,7 @@ describe('with a hundred keys, as many as relying parties read [ISS-G10]', () =>
     await pass(hour + times.marginMs)
     const followed = () =>
       expect(kidsOf(server).slice(0, 99)).toEqual(keys.slice(1).map(({ kid }) => kid))
-    await vi.waitFor(followed)
+    await vi.waitFor(followed, { timeout: 15_000 })
     await vi.waitFor(() => expect(kidsOf(server)).toHaveLength(100), { timeout: 15_000 })
   })
 })
@@ -254,6 +254,11 @@ describe('a server that has lost sight of the keys [ISS-G4]', () => {
 })
 
 describe('the Secret with the keys', () => {
+  const writtenAgain = (good: KubeObject) =>
+    vi.waitFor(async () => expect((await secret())?.['data']).toEqual(good['data']), {
+      timeout: 15_000,
+    })
+
   test('is written again when somebody deletes it', async () => {
     const keys = await open()
     const [kid] = kidsOf(keys)
@@ -281,7 +286,7 @@ describe('the Secret with the keys', () => {
       const before = kidsOf(keys)
       const good = (await secret())!
       view.put(spoil(good))
-      await vi.waitFor(async () => expect((await secret())?.['data']).toEqual(good['data']))
+      await writtenAgain(good)
       await pass(0)
       expect(kidsOf(keys)).toEqual(before)
       expect(errors).toHaveLength(1)
@@ -322,7 +327,7 @@ describe('the Secret with the keys', () => {
     ).toString()
     const cut = Buffer.from(text.replace('MIG', 'XXX')).toString('base64')
     view.put({ ...good, data: { 'keys.json': cut } })
-    await vi.waitFor(async () => expect((await secret())?.['data']).toEqual(good['data']))
+    await writtenAgain(good)
     ending.abort()
     ending = new AbortController()
     view.put({ ...good, data: { 'keys.json': cut } })
