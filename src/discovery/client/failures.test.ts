@@ -298,6 +298,16 @@ describe('[DISC-R2, DISC-T7] a server that is not ready yet', () => {
     })
   })
 
+  test('a token that may not sign is given up after half a minute, with its own code', async () => {
+    const clock = new WaitingClock()
+    lab.bend = (answer) => {
+      answer.status = 403
+      delete answer.headers['X-Kubernetes-JWS']
+    }
+    await expect(patiently(clock)).rejects.toMatchObject({ code: 'FORBIDDEN' })
+    expect(clock.monotonic()).toBeLessThan(30_000)
+  })
+
   test('is asked less and less often, at times left to chance', async () => {
     const clock = new WaitingClock()
     lab.bend = (answer) => {

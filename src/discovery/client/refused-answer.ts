@@ -74,6 +74,7 @@ function forbidden({ place, tokenId, how, authentic }: Asked): DiscoveryFailed {
         {
           hint: 'the token needs the usages signing and authentication: see `sallyport token list`',
           mayPass: !authentic,
+          passesSoon: true,
         },
       )
     : new DiscoveryFailed(
