@@ -14,15 +14,26 @@ export interface Order {
   readonly nodeFlags: readonly string[]
 }
 
+const options = {
+  short: { type: 'boolean', default: false },
+  output: { type: 'string' },
+  profile: { type: 'string' },
+} as const
+
+/** The flags, or the end of the process with a sentence about them. */
+function readFlags(name: string): ReturnType<typeof parseArgs<{ options: typeof options }>> {
+  try {
+    return parseArgs({ options })
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : String(error))
+    console.error(`usage: npm run bench -- ${name} [--short] [--output FILE] [--profile DIR]`)
+    process.exit(2)
+  }
+}
+
 /** Reads `--short`, `--output` and `--profile`; a whole run goes to a file that is kept. */
 export function readOrder(name: string): Order {
-  const { values } = parseArgs({
-    options: {
-      short: { type: 'boolean', default: false },
-      output: { type: 'string' },
-      profile: { type: 'string' },
-    },
-  })
+  const { values } = readFlags(name)
   const kept = inRoot('bench/results', `${name}${values.short ? '-part.local' : ''}.json`)
   const output = values.output === undefined ? kept : resolve(values.output)
   const nodeFlags =
