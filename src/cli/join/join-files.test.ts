@@ -42,8 +42,9 @@ test.each([
   ['below a file', () => join(path, 'x'), 'what should be its directory is a file'],
   ['too long', () => join(directory, 'x'.repeat(300)), 'the name is too long'],
 ])('a place for the kubeconfig that is %s is told as such', async (_name, place, said) => {
-  for (const look of [presentIdentity(place(), 'jane'), refuseOccupied(place())])
-    await expect(look).rejects.toMatchObject({
+  // One after the other: a second one that fails while the first is awaited would be nobody's.
+  for (const look of [() => presentIdentity(place(), 'jane'), () => refuseOccupied(place())])
+    await expect(look()).rejects.toMatchObject({
       code: 'CANNOT_WRITE',
       message: expect.stringContaining(said),
     })
