@@ -7,7 +7,7 @@ import { root } from './install.mjs'
 
 ensureBuilt()
 const load = (path) => import(pathToFileURL(join(root, 'dist', path)).href)
-const { commands } = await load('cli/commands/index.js')
+const { commands } = await load('cli/commands.js')
 const { markdownReference } = await load('cli/options/index.js')
 
 const page = [

@@ -69,7 +69,7 @@ describe('every tool can fail [GND-R9]', () => {
     write('src/core/index.ts', "export * from './low.ts'\n")
     write(
       'src/core/low.ts',
-      "import { high } from '../server/index.ts'\n\nexport const low = high\n",
+      "import { high } from '../apiserver/index.ts'\n\nexport const low = high\n",
     )
     write(
       'src/pki/index.ts',
@@ -77,13 +77,13 @@ describe('every tool can fail [GND-R9]', () => {
     )
     write('src/http/inner.ts', "import { pid } from 'node:process'\n\nexport const inner = pid\n")
     write('src/http/index.ts', "export * from './inner.ts'\n")
-    write('src/server/index.ts', 'export const high = 1\n')
+    write('src/apiserver/index.ts', 'export const high = 1\n')
     write(
-      'src/server/floating.ts',
+      'src/apiserver/floating.ts',
       "import { readFile } from 'node:fs/promises'\n\nexport function forget(): void {\n  readFile('x')\n}\n",
     )
-    write('src/server/untyped.ts', 'export const wrong: string = 1\n')
-    write('src/server/ugly.ts', 'export   const ugly = "double";\n')
+    write('src/apiserver/untyped.ts', 'export const wrong: string = 1\n')
+    write('src/apiserver/ugly.ts', 'export   const ugly = "double";\n')
   })
   afterAll(() => rmSync(copy, { recursive: true, force: true }))
 
@@ -108,7 +108,7 @@ describe('every tool can fail [GND-R9]', () => {
   test('types: a wrong type is reported', () => {
     const compiler = join(root, 'node_modules', 'typescript7', 'bin', 'tsc')
     const run = spawnSync(process.execPath, [compiler, '--noEmit'], { cwd: copy, encoding: 'utf8' })
-    expect(run.stdout).toContain('src/server/untyped.ts')
+    expect(run.stdout).toContain('src/apiserver/untyped.ts')
     expect(run.status).not.toBe(0)
   })
 
@@ -126,7 +126,7 @@ describe('every tool can fail [GND-R9]', () => {
       cwd: copy,
       encoding: 'utf8',
     })
-    expect(run.stdout).toContain('src/server/untyped.ts')
+    expect(run.stdout).toContain('src/apiserver/untyped.ts')
     expect(run.status).not.toBe(0)
   })
 })

@@ -1,12 +1,12 @@
 export * from './controllers/index.ts'
-export * from './documents/index.ts'
-export { ageColumn, column, nameColumn, wideColumn } from './kinds/columns.ts'
+export * from './discovery/index.ts'
+export type { Column, KindDefinition } from './kinds/define-kind.ts'
+export { ageColumn, column, nameColumn, wideColumn } from './kinds/define-kind.ts'
 export { kindDefinitions } from './kinds/index.ts'
-export type { Column, KindDefinition } from './kinds/kind-definition.ts'
-export { firstServiceAddress, problemOfServiceRange } from './kinds/service-ip-allocator.ts'
-export { openRegistry, type RegistryParts } from './open-registry.ts'
+export { firstServiceAddress, problemOfServiceRange } from './kinds/service/ip-allocator.ts'
 export { LocalClusterView, type Reviewer, serverUser } from './registry/local-cluster-view.ts'
-export type { RegistryContext } from './registry/registry-context.ts'
+export { openRegistry, type RegistryParts } from './registry/open-registry.ts'
+export type { RegistryContext } from './registry/registry.ts'
 export {
   answerReview,
   type IssuedToken,
@@ -16,13 +16,13 @@ export {
   reviewResources,
   type TokenRequestCall,
 } from './reviews/index.ts'
+export { ResourceApi, type ResourceApiParts, type ResourceHandler } from './serving/resource-api.ts'
+export { tokenRequestHandler, tokenSubresource } from './serving/token-request.ts'
 export {
   type LiveEvent,
   type LiveResource,
   liveResourceHandler,
-} from './serving/live-resource.ts'
-export { noCustomKinds } from './serving/no-custom-kinds.ts'
-export { defaultWatchLimits, type WatchLimits } from './serving/open-watch.ts'
-export { ResourceApi, type ResourceApiParts, type ResourceHandler } from './serving/resource-api.ts'
-export { tokenRequestHandler, tokenSubresource } from './serving/token-request.ts'
+  noCustomKinds,
+} from './serving/virtual-resource.ts'
+export { defaultWatchLimits, type WatchLimits } from './serving/watch.ts'
 export { endpointIpProblems } from './validation/ip.ts'

@@ -7,8 +7,8 @@ import {
   rememberVerified,
   type VerifiedClientCertificate,
 } from './client-certificate.ts'
-import { identityHeaderTest, withoutIdentity } from './identity-headers.ts'
 import { type FrontProxyHeaders, requestHeader } from './request-header.ts'
+import { identityHeaderTest, withoutIdentity } from './strip-identity.ts'
 
 const signal = new AbortController().signal
 const certificate = (

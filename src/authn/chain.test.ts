@@ -3,10 +3,9 @@ import { type Authentication, type Authenticator, unauthorized } from '../core/i
 import { anonymous, defaultAnonymousPaths } from './anonymous.ts'
 import { requestWith } from './authentication-request.suite.ts'
 import { bearerTokens } from './bearer-token.ts'
-import { firstOf } from './chain.ts'
+import { firstOf, scopeDecision } from './chain.ts'
 import { clientCertificate } from './client-certificate.ts'
 import { requestHeader } from './request-header.ts'
-import { scopeDecision } from './scope.ts'
 
 const signal = new AbortController().signal
 const somebody = (username: string, ...groups: string[]): Authentication => ({

@@ -1,7 +1,9 @@
 import {
+  type Attributes,
   type Authentication,
   type AuthenticationRequest,
   type Authenticator,
+  type Decision,
   wellKnown,
 } from '../core/index.ts'
 
@@ -49,4 +51,14 @@ export function withBaseGroup(found: Authentication): Authentication {
   if (user.username === wellKnown.anonymous) return found
   if (has(wellKnown.authenticated) || has(wellKnown.unauthenticated)) return found
   return { ...found, user: { ...user, groups: [...user.groups, wellKnown.authenticated] } }
+}
+
+/** The refusal of what a credential is not meant for; `undefined` when its scope, if any, permits it. */
+export function scopeDecision(
+  { scope }: Pick<Authentication, 'scope'>,
+  attributes: Attributes,
+): Decision | undefined {
+  if (!scope || scope.permits(attributes)) return undefined
+  const reason = `the credential may only be used for ${scope.name}`
+  return { allowed: false, denied: true, reason }
 }

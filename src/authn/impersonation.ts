@@ -4,17 +4,131 @@ import {
   type Authentication,
   type AuthenticationRequest,
   type Authorizer,
+  badRequest,
   type Decision,
   machineIdentity,
   machineNameOf,
   type ResourceAttributes,
+  serviceAccountOf,
   type UserInfo,
   wellKnown,
 } from '../core/index.ts'
-import { constrainedRights, type ImpersonatedAction } from './constrained-impersonation.ts'
-import { type WantedIdentity, wantedIdentity } from './impersonation-headers.ts'
-import { scopeDecision } from './scope.ts'
-import { serviceAccountOf } from './service-account-name.ts'
+import { rawHeaderValues } from '../http/index.ts'
+import { scopeDecision } from './chain.ts'
+import { extraKey, groupValues, headerText, prefixedHeaders } from './request-header.ts'
+
+/** What every impersonation header begins with. */
+export const impersonationPrefix = 'impersonate-'
+const extraPrefix = `${impersonationPrefix}extra-`
+
+/** Whom a request wants to act as, as it was asked for. */
+interface WantedIdentity {
+  readonly username: string
+  readonly uid: string | undefined
+  readonly groups: readonly string[]
+  readonly extra: Readonly<Record<string, readonly string[]>>
+}
+
+/** Reads the impersonation headers; `undefined` if there are none, 400 if they make no sense. */
+function wantedIdentity(request: AuthenticationRequest): WantedIdentity | undefined {
+  if (!asksForAnother(request)) return undefined
+  const { rawHeaders } = request
+  const username = single(rawHeaders, 'Impersonate-User')
+  const uid = single(rawHeaders, 'Impersonate-Uid')
+  const groups = rawHeaderValues(rawHeaders, 'Impersonate-Group').map(text)
+  const extra = groupValues(
+    prefixedHeaders(rawHeaders, extraPrefix).map(({ rest, value }) => [
+      extraKey(rest),
+      text(value),
+    ]),
+  )
+  if (Object.hasOwn(extra, '')) throw badRequest('an Impersonate-Extra- header names no key')
+  if (username !== undefined) return { username, uid, groups, extra }
+  const asked = [
+    ...(uid === undefined ? [] : ['a uid']),
+    ...(groups.length > 0 ? ['groups'] : []),
+    ...(Object.keys(extra).length > 0 ? ['extras'] : []),
+  ]
+  if (asked.length === 0) return undefined
+  throw badRequest(`requested ${asked.join(' and ')} without impersonating a user name`)
+}
+
+function asksForAnother({ headers }: AuthenticationRequest): boolean {
+  for (const name in headers) if (name.startsWith(impersonationPrefix)) return true
+  return false
+}
+
+/**
+ * Kubernetes takes the first of several values and ignores an empty one; both could make a proxy
+ * that impersonates act with its own rights, so here they are errors.
+ */
+function single(rawHeaders: readonly string[], name: string): string | undefined {
+  const [value, ...others] = rawHeaderValues(rawHeaders, name)
+  if (others.length > 0) throw badRequest(`${name} is there more than once`)
+  if (value === '') throw badRequest(`${name} is empty`)
+  return value === undefined ? undefined : text(value)
+}
+
+function text(value: string): string {
+  try {
+    return headerText(value)
+  } catch {
+    throw badRequest('an impersonation header is not UTF-8')
+  }
+}
+
+/** What is done as somebody else. */
+interface ImpersonatedAction {
+  readonly verb: string
+  readonly resource?: ResourceAttributes
+  readonly path?: string
+}
+
+/** The rights by which somebody may do one thing as somebody else, and nothing more. */
+interface ConstrainedRights {
+  /** On the action itself. */
+  readonly actionVerb: string
+  /** On each item of the identity. */
+  readonly identityVerb: string
+  readonly items: readonly ResourceAttributes[]
+}
+
+const kind = { group: 'authentication.k8s.io', version: 'v1', namespace: '', subresource: '' }
+const nodePrefix = 'system:node:'
+
+/**
+ * The rights that constrained impersonation asks for (Kubernetes 1.36 has it on): one verb on the identity, another on
+ * what is done with it. Nodes have modes of their own, which are not offered.
+ */
+function constrainedRights(
+  wanted: WantedIdentity,
+  { verb }: ImpersonatedAction,
+): ConstrainedRights | undefined {
+  if (wanted.username.startsWith(nodePrefix)) return undefined
+  const account = serviceAccountOf(wanted.username)
+  const isMore =
+    wanted.groups.length > 0 || wanted.uid !== undefined || Object.keys(wanted.extra).length > 0
+  // A service account is taken as it is: its groups follow from its name.
+  if (account && isMore) return undefined
+  const mode = account ? 'serviceaccount' : 'user-info'
+  return {
+    actionVerb: `impersonate-on:${mode}:${verb}`,
+    identityVerb: `impersonate:${mode}`,
+    items: account ? [{ ...kind, resource: 'serviceaccounts', ...account }] : itemsOf(wanted),
+  }
+}
+
+function itemsOf({ username, uid, groups, extra }: WantedIdentity): ResourceAttributes[] {
+  const extras = Object.entries(extra).flatMap(([subresource, names]) =>
+    names.map((name) => ({ ...kind, resource: 'userextras', subresource, name })),
+  )
+  return [
+    { ...kind, resource: 'users', name: username },
+    ...groups.map((name) => ({ ...kind, resource: 'groups', name })),
+    ...extras,
+    ...(uid === undefined ? [] : [{ ...kind, resource: 'uids', name: uid }]),
+  ]
+}
 
 /** Who decides on impersonation, and how a refusal is worded. */
 export interface ImpersonationOptions {

@@ -5,9 +5,9 @@ export {
   bearerTokens,
   forApiAudiences,
   type TokenAuthenticator,
+  withoutTokenProtocol,
 } from './bearer-token.ts'
-export { firstOf, withBaseGroup } from './chain.ts'
-export { addRevocation, listRevocations, removeRevocation } from './change-revocations.ts'
+export { firstOf, scopeDecision, withBaseGroup } from './chain.ts'
 export {
   type ClientCertificateVerifier,
   clientCertificate,
@@ -15,7 +15,6 @@ export {
   rememberVerified,
   type VerifiedClientCertificate,
 } from './client-certificate.ts'
-export { identityHeaderTest, withoutIdentity } from './identity-headers.ts'
 export { type Impersonate, type ImpersonationOptions, impersonation } from './impersonation.ts'
 export {
   type FrontProxyHeaders,
@@ -23,19 +22,21 @@ export {
   requestHeader,
   standardFrontProxyHeaders,
 } from './request-header.ts'
+export { defaultSight, type SightOptions } from './revocation-freshness.ts'
 export {
+  addRevocation,
+  listRevocations,
   type ParsedRevocations,
   type Revocation,
   type RevocationType,
+  removeRevocation,
   revocationListKey,
 } from './revocation-list.ts'
-export { defaultSight, type SightOptions } from './revocation-sight.ts'
 export { Revocations, type RevocationsOptions } from './revocations.ts'
-export { scopeDecision } from './scope.ts'
+export { identityHeaderTest, withoutIdentity } from './strip-identity.ts'
 export {
   openTokenFile,
   type StructuredToken,
   type TokenFile,
   type TokenFileOptions,
 } from './token-file.ts'
-export { withoutTokenProtocol } from './websocket-token.ts'

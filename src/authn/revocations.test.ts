@@ -7,9 +7,15 @@ import {
   silentLogger,
 } from '../core/index.ts'
 import { FakeClusterView } from '../testing/fake-cluster-view.ts'
-import { addRevocation, listRevocations, removeRevocation } from './change-revocations.ts'
-import { formatRevocation, parseRevocations, type Revocation } from './revocation-list.ts'
-import { defaultSight } from './revocation-sight.ts'
+import { defaultSight } from './revocation-freshness.ts'
+import {
+  addRevocation,
+  formatRevocation,
+  listRevocations,
+  parseRevocations,
+  type Revocation,
+  removeRevocation,
+} from './revocation-list.ts'
 import { Revocations, type RevocationsOptions } from './revocations.ts'
 
 const signal = new AbortController().signal

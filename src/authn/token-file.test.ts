@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type Logger, silentLogger } from '../core/index.ts'
-import { parseCsv } from './csv.ts'
-import { openTokenFile } from './token-file.ts'
+import { openTokenFile, parseCsv } from './token-file.ts'
 
 describe('CSV', () => {
   test.each([

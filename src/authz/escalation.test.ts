@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type KubeObject, silentLogger, type UserInfo, type WriteAttempt } from '../core/index.ts'
 import { FakeClusterView } from '../testing/fake-cluster-view.ts'
-import { escalationAdmission } from './escalation.ts'
+import { escalationAdmission } from './escalation-admission.ts'
 import { binding, clusterBinding, clusterRole, person, role } from './policy-objects.suite.ts'
 import { RbacAuthorizer } from './rbac-authorizer.ts'
-import { rbacGroup, rbacKinds } from './rbac-kinds.ts'
+import { rbacGroup, rbacKinds } from './rbac-objects.ts'
 
 const reads = { apiGroups: [''], resources: ['pods'], verbs: ['get', 'list'] }
 const right = (resource: string, verb: string, ...names: string[]) => ({

@@ -14,8 +14,7 @@ import {
   signerOf,
   signers,
 } from './certificate-admission.ts'
-import { nodeLeaseNamespace, nodeNameOf } from './node-identity.ts'
-import { forbiddenNodeLabels } from './node-labels.ts'
+import { forbiddenNodeLabels, nodeLeaseNamespace, nodeNameOf } from './node-authorizer.ts'
 
 /**
  * Holds a node identity to its own Node, its own Lease and requests for its own certificates,

@@ -6,9 +6,23 @@ import {
   goQuote,
   isRecord,
   type ResourceAttributes,
+  type UserInfo,
+  wellKnown,
   wellKnownKinds,
 } from '../core/index.ts'
-import { nodeLeaseNamespace, nodeNameOf } from './node-identity.ts'
+
+/**
+ * The name of the node whose identity `user` is; empty when it is a node that names none;
+ * `undefined` when it is no node.
+ */
+export function nodeNameOf(user: UserInfo): string | undefined {
+  if (!user.username.startsWith(wellKnown.nodeUserPrefix)) return undefined
+  if (!user.groups.includes(wellKnown.nodes)) return undefined
+  return user.username.slice(wellKnown.nodeUserPrefix.length)
+}
+
+/** The namespace in which each node has the Lease that shows it is alive. */
+export const nodeLeaseNamespace = 'kube-node-lease'
 
 const allowed: Decision = { allowed: true, reason: '' }
 const no = (reason = ''): Decision => ({ allowed: false, reason })
@@ -144,4 +158,38 @@ export function selectsNode(resource: ResourceAttributes, node: string): boolean
   // An escaped comma could make one term look like two.
   if (typeof selector !== 'string' || selector.includes('\\')) return false
   return selector.split(',').some((term) => /^spec\.nodeName==?(.*)$/.exec(term)?.[1] === node)
+}
+
+type Labels = Readonly<Record<string, string>> | undefined
+
+/** Labels under Kubernetes' own domains that a node may give itself. */
+const nodeLabels: ReadonlySet<string> = new Set([
+  'kubernetes.io/hostname',
+  'kubernetes.io/os',
+  'kubernetes.io/arch',
+  'topology.kubernetes.io/zone',
+  'topology.kubernetes.io/region',
+  'node.kubernetes.io/instance-type',
+  'failure-domain.beta.kubernetes.io/zone',
+  'failure-domain.beta.kubernetes.io/region',
+  'beta.kubernetes.io/instance-type',
+  'beta.kubernetes.io/os',
+  'beta.kubernetes.io/arch',
+])
+
+const within = (domain: string, parent: string) =>
+  domain === parent || domain.endsWith(`.${parent}`)
+
+function isForbidden(label: string): boolean {
+  const slash = label.indexOf('/')
+  const domain = slash < 0 ? '' : label.slice(0, slash)
+  if (!within(domain, 'kubernetes.io') && !within(domain, 'k8s.io')) return false
+  if (nodeLabels.has(label)) return false
+  return !within(domain, 'kubelet.kubernetes.io') && !within(domain, 'node.kubernetes.io')
+}
+
+/** The labels that differ and that a node may not touch, so that it cannot draw workloads to itself. */
+export function forbiddenNodeLabels(labels: Labels, old: Labels): string[] {
+  const keys = new Set([...Object.keys(labels ?? {}), ...Object.keys(old ?? {})])
+  return [...keys].filter((key) => labels?.[key] !== old?.[key] && isForbidden(key)).toSorted()
 }

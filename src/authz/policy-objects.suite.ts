@@ -5,7 +5,7 @@ import {
   type KubeObject,
   type UserInfo,
 } from '../core/index.ts'
-import { rbacGroup, rbacKinds } from './rbac-kinds.ts'
+import { rbacGroup, rbacKinds } from './rbac-objects.ts'
 
 /** Roles, bindings and questions in few words, for the tests of this room. */
 

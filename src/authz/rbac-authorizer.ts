@@ -12,9 +12,8 @@ import {
   type RulesOfUser,
   type UserInfo,
 } from '../core/index.ts'
-import { PolicyIndex } from './policy-index.ts'
-import { rbacKinds } from './rbac-kinds.ts'
-import type { PolicyRule } from './rbac-objects.ts'
+import { type PolicyRule, rbacKinds } from './rbac-objects.ts'
+import { PolicyIndex } from './rbac-policy.ts'
 
 const noOpinion: Decision = { allowed: false, reason: '' }
 

@@ -1,4 +1,4 @@
-import { isRecord, type KubeObject } from '../core/index.ts'
+import { isRecord, type Kind, type KubeObject } from '../core/index.ts'
 
 /** What a role allows, on resources or on plain paths. Absent lists are empty. */
 export interface PolicyRule {
@@ -87,3 +87,22 @@ export function readRoleSelectors(role: KubeObject): readonly unknown[] | undefi
   const aggregation = role['aggregationRule']
   return isRecord(aggregation) ? items(aggregation['clusterRoleSelectors']) : undefined
 }
+
+/** The API group of roles and bindings. */
+export const rbacGroup = 'rbac.authorization.k8s.io'
+
+const rbacKind = (kind: string, resource: string, namespaced: boolean): Kind => ({
+  group: rbacGroup,
+  version: 'v1',
+  kind,
+  resource,
+  namespaced,
+})
+
+/** The four kinds that RBAC decides by. */
+export const rbacKinds = {
+  role: rbacKind('Role', 'roles', true),
+  clusterRole: rbacKind('ClusterRole', 'clusterroles', false),
+  roleBinding: rbacKind('RoleBinding', 'rolebindings', true),
+  clusterRoleBinding: rbacKind('ClusterRoleBinding', 'clusterrolebindings', false),
+} as const

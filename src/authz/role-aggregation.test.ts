@@ -1,11 +1,10 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { type KubeObject, silentLogger } from '../core/index.ts'
 import { FakeClusterView } from '../testing/fake-cluster-view.ts'
-import { defaultPolicy } from './default-policy/policy.ts'
+import { defaultPolicy } from './default-policy/roles.ts'
 import { labelSelector } from './label-selector.ts'
 import { clusterRole } from './policy-objects.suite.ts'
-import { rbacKinds } from './rbac-kinds.ts'
-import { readRules } from './rbac-objects.ts'
+import { rbacKinds, readRules } from './rbac-objects.ts'
 import { RoleAggregation } from './role-aggregation.ts'
 
 const signal = new AbortController().signal

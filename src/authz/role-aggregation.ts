@@ -10,8 +10,13 @@ import {
   neverFails,
 } from '../core/index.ts'
 import { labelSelector } from './label-selector.ts'
-import { rbacKinds } from './rbac-kinds.ts'
-import { type PolicyRule, readRoleSelectors, readRules, writeRule } from './rbac-objects.ts'
+import {
+  type PolicyRule,
+  rbacKinds,
+  readRoleSelectors,
+  readRules,
+  writeRule,
+} from './rbac-objects.ts'
 
 /** The rules that an aggregated role gathers from `roles`, in Kubernetes' order and without doubles. */
 function gatheredRules(role: KubeObject, roles: Iterable<KubeObject>): PolicyRule[] {

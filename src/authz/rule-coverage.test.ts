@@ -2,8 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { person } from './policy-objects.suite.ts'
 import type { PolicyRule } from './rbac-objects.ts'
-import { breakDown, compactRules, describeRule, missingRules } from './rule-coverage.ts'
-import { RuleSet } from './rule-set.ts'
+import { breakDown, compactRules, describeRule, missingRules, RuleSet } from './rule-set.ts'
 
 const rule = (parts: Partial<PolicyRule>): PolicyRule => ({
   verbs: [],

@@ -1,9 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type Authorizer, type Decision, toKubeStatus } from '../core/index.ts'
-import { denial, describeDenial } from './denial.ts'
 import { asks, asksPath, person } from './policy-objects.suite.ts'
-import { superusers } from './superusers.ts'
-import { union } from './union.ts'
+import { denial, describeDenial, superusers, union } from './union.ts'
 
 const signal = new AbortController().signal
 const noRules = { resourceRules: [], nonResourceRules: [], incomplete: false }

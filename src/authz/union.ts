@@ -1,4 +1,14 @@
-import type { Attributes, Authorizer, Decision, RulesOfUser } from '../core/index.ts'
+import {
+  ApiError,
+  type Attributes,
+  type Authorizer,
+  type Decision,
+  forbidden,
+  goQuote,
+  type RulesOfUser,
+  type UserInfo,
+  wellKnown,
+} from '../core/index.ts'
 
 const noOpinion: Decision = { allowed: false, reason: '' }
 
@@ -61,4 +71,41 @@ function mergeRules(all: readonly RulesOfUser[]): RulesOfUser {
     incomplete: all.some((each) => each.incomplete),
     ...(errors.length > 0 && { evaluationError: errors.join(', ') }),
   }
+}
+
+const allowed: Decision = { allowed: true, reason: '' }
+const noOpinion_superusers: Decision = { allowed: false, reason: '' }
+const noRules: RulesOfUser = { resourceRules: [], nonResourceRules: [], incomplete: false }
+
+/** True for members of `system:masters`, whom no rule binds. */
+export const isSuperuser = (user: UserInfo): boolean => user.groups.includes(wellKnown.masters)
+
+/** Lets members of `system:masters` do everything, so that no broken policy can lock them out. */
+export const superusers: Authorizer = {
+  authorize: ({ user }) => (isSuperuser(user) ? allowed : noOpinion_superusers),
+  rulesFor: () => noRules, // the binding of cluster-admin lists them
+}
+
+const markup: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' }
+
+/** Names can hold anything, and browsers may show the message: it must not look like HTML. */
+const withoutMarkup = (text: string): string => text.replace(/[&<>]/g, (c) => markup[c] ?? c)
+
+/** Who cannot do what, in the sentence that Kubernetes uses. */
+export function describeDenial({ user, verb, resource, path }: Attributes): string {
+  const who = `User ${goQuote(user.username)} cannot ${verb}`
+  if (!resource) return withoutMarkup(`${who} path ${goQuote(path ?? '')}`)
+  const { subresource, namespace, group } = resource
+  const what = subresource ? `${resource.resource}/${subresource}` : resource.resource
+  const where = namespace ? `in the namespace ${goQuote(namespace)}` : 'at the cluster scope'
+  return withoutMarkup(`${who} resource ${goQuote(what)} in API group ${goQuote(group)} ${where}`)
+}
+
+/** The 403 for a request that nobody allowed. */
+export function denial(attributes: Attributes, decision: Decision): ApiError {
+  const sentence = describeDenial(attributes)
+  const why = decision.reason === '' ? sentence : `${sentence}: ${decision.reason}`
+  const { resource } = attributes
+  if (resource) return forbidden(resource, resource.name, why)
+  return new ApiError('Forbidden', `forbidden: ${why}`, { details: {} })
 }

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
+import type { DataDirectory } from '../apiserver/data-directory/index.ts'
 import { createKubeClient, RemoteClusterView, transportFromKubeconfig } from '../client/index.ts'
 import { type ClusterView, CommandFailed, systemErrorCode } from '../core/index.ts'
 import { parseKubeconfig, resolveContext } from '../kubeconfig/index.ts'
-import type { DataDirectory } from '../server/data-directory/index.ts'
 
 /** The cluster of a data directory, through its running server. */
 export interface ClusterAccess {

@@ -1,8 +1,45 @@
+import { join } from 'node:path'
+import { type DataDirectory, dataDirectoryAt } from '../apiserver/data-directory/index.ts'
+import { serverOptions } from '../apiserver/options/index.ts'
 import type { ClusterView, OptionTable } from '../core/index.ts'
-import { dataDirectory } from './data-directory.ts'
+import type { PluginHost } from '../credentials/index.ts'
 import type { Io } from './io.ts'
-import { pluginHostOf } from './plugin-host.ts'
-import { dataDirectoryOption } from './shared-options.ts'
+
+/** The path of the data directory: the one given, or the usual one of this user. */
+export function dataDirectoryPath(given: string | undefined, io: Io): string {
+  if (given !== undefined) return given
+  if (io.isRoot) return '/var/lib/sallyport'
+  return join(io.env['XDG_DATA_HOME'] || join(io.homeDirectory, '.local', 'share'), 'sallyport')
+}
+
+/** The data directory and where its parts lie. */
+export const dataDirectory = (given: string | undefined, io: Io): DataDirectory =>
+  dataDirectoryAt(dataDirectoryPath(given, io))
+
+/** Runs exec plugins of a command's user, under the rules of the user's kuberc. */
+export async function pluginHostOf(io: Io): Promise<PluginHost> {
+  const { nodePluginHost, readPluginPolicy } = await import('../credentials/exec/index.ts')
+  const { loadKuberc } = await import('../kubeconfig/index.ts')
+  const preferences = await loadKuberc({ kuberc: io.env['KUBERC'], home: io.homeDirectory })
+  const policy = readPluginPolicy(preferences)
+  return nodePluginHost({ env: io.env, ...(policy && { policy }) })
+}
+
+/** The option that every command has. */
+export const outputOption = {
+  output: {
+    type: 'choice',
+    choices: ['text', 'json'],
+    default: 'text',
+    describe: 'form of the result on standard output',
+    group: 'Output',
+  },
+} as const satisfies OptionTable
+
+/** Where the server keeps everything, for commands that look for it there. */
+export const dataDirectoryOption = {
+  'data-dir': { ...serverOptions['data-dir'], group: 'Cluster' },
+} as const satisfies OptionTable
 
 /** Which cluster a command is about: that of a data directory, or any that a kubeconfig names. */
 export const clusterSourceOptions = {

@@ -1,5 +1,5 @@
 import type { Command } from './command.ts'
-import { editDistance } from './edit-distance.ts'
+import { editDistance } from './options/values.ts'
 
 const wordsOf = (command: Command): string[] => command.command.split(' ').slice(1)
 

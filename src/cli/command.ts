@@ -1,4 +1,4 @@
-import type { OptionTable, OptionValues } from '../core/index.ts'
+import { CommandFailed, type OptionTable, type OptionValues, WrongUsage } from '../core/index.ts'
 import type { Io } from './io.ts'
 import type { CommandShape } from './options/index.ts'
 
@@ -21,4 +21,28 @@ export interface Command<Table extends OptionTable = OptionTable> extends Comman
 export function defineCommand<const Table extends OptionTable>(command: Command<Table>): Command {
   // The runner gives `run` what it parsed by this very table.
   return command as unknown as Command
+}
+
+/** Does a check of what was typed: what is malformed is a matter of the command line. */
+export function asWrongUsage<T>(check: () => T): T {
+  try {
+    return check()
+  } catch (error) {
+    if (!(error instanceof CommandFailed) || error.code !== 'BAD_ARGUMENTS') throw error
+    throw new WrongUsage(`${error.message}\nhint: ${error.hint}`)
+  }
+}
+
+/** A failure that has a result all the same, such as what a check has found. */
+export class FailedWithResult extends CommandFailed {
+  /** What `--output json` prints beside the error. */
+  readonly result: object
+
+  constructor(
+    failure: { readonly code: string; readonly message: string; readonly hint: string },
+    result: object,
+  ) {
+    super(failure.code, failure.message, { hint: failure.hint })
+    this.result = result
+  }
 }

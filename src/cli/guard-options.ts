@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import type { IdentityOutput } from '../addon/guard/index.ts'
 import { defineOptions, logLevels, type OptionValues } from '../core/index.ts'
-import { outputOption } from './shared-options.ts'
+import { outputOption } from './cluster-source.ts'
 
 const portPair = /^(\d{1,5})=(?:\[?([^[\]]+)\]?:)?(\d{1,5})$/
 

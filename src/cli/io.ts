@@ -1,3 +1,7 @@
+import { homedir } from 'node:os'
+import process from 'node:process'
+import type { Readable } from 'node:stream'
+
 /** The world outside a command: where it prints, what it reads, how it is told to end. */
 export interface Io {
   readonly env: Readonly<Record<string, string | undefined>>
@@ -16,3 +20,31 @@ export interface Io {
   /** Aborts at the second one. */
   readonly kill: AbortSignal
 }
+
+/** The real process as a command sees it. */
+export function processIo(): Io {
+  const drain = new AbortController()
+  const kill = new AbortController()
+  const onSignal = (): void => {
+    if (drain.signal.aborted) kill.abort()
+    else drain.abort()
+  }
+  process.on('SIGINT', onSignal)
+  process.on('SIGTERM', onSignal)
+  // A reader that goes away (`| head`) is not a failure of ours.
+  process.stdout.on('error', () => {})
+  return {
+    env: process.env,
+    interactive: process.stderr.isTTY === true,
+    columns: process.stdout.columns ?? 80,
+    isRoot: process.getuid?.() === 0,
+    homeDirectory: homedir(),
+    stdout: (line) => void process.stdout.write(line),
+    stderr: (line) => void process.stderr.write(line),
+    drain: drain.signal,
+    kill: kill.signal,
+  }
+}
+
+/** What is piped into the program, or typed. */
+export const standardInput = (): Readable & { readonly isTTY?: boolean } => process.stdin

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import process from 'node:process'
-import { commands } from './commands/index.ts'
-import { processIo } from './process-io.ts'
+import { commands } from './commands.ts'
+import { processIo } from './io.ts'
 import { runCommand } from './run-command.ts'
 
 process.exitCode = await runCommand(commands, process.argv.slice(2), processIo())

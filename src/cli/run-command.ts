@@ -1,8 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { CommandFailed, SallyportError, visibleText, WrongUsage } from '../core/index.ts'
-import type { Command } from './command.ts'
+import { type Command, FailedWithResult } from './command.ts'
 import { closestCommand, commandGroups, matchCommand, overview } from './command-tree.ts'
-import { FailedWithResult } from './failed-with-result.ts'
 import type { Io } from './io.ts'
 import { asksForHelp, helpText, parseOptions } from './options/index.ts'
 

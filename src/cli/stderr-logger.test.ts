@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { CommandFailed, logLevels, Secret } from '../core/index.ts'
-import { createLogger } from './stderr-logger.ts'
+import { createLogger } from './logger.ts'
 
 const clock = { now: () => Date.UTC(2026, 0, 2, 3, 4, 5), monotonic: () => 0 }
 

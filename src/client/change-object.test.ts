@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Kind, KubeObject } from '../core/index.ts'
 import { FakeClusterView } from '../testing/fake-cluster-view.ts'
-import { changeObject } from './change-object.ts'
+import { changeObject } from './objects.ts'
 
 const kind: Kind = {
   group: '',

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { ApiError, type Kind, type KubeObject, silentLogger } from '../core/index.ts'
 import { FakeClusterView } from '../testing/fake-cluster-view.ts'
-import { ConnectionFailed } from './client-errors.ts'
+import { ConnectionFailed } from './errors.ts'
 import { type Following, follow } from './follow.ts'
 import type { Follower } from './picture.ts'
 

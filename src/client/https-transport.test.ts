@@ -12,8 +12,8 @@ import {
   issueKeyAndCertificate,
   privateKeyPem,
 } from '../pki/index.ts'
-import { type HttpsTransportOptions, httpsTransport } from './https-transport.ts'
 import type { Transport } from './transport.ts'
+import { type HttpsTransportOptions, httpsTransport } from './transport.ts'
 
 const { signal } = new AbortController()
 const token = new Secret('s3cr3t-t0k3n')

@@ -9,22 +9,24 @@ import {
   type ReviewKind,
   type WatchEvent,
 } from '../core/index.ts'
+import { isStatus } from './errors.ts'
+import { creationPath, KindLookup, objectPath } from './kinds.ts'
+import {
+  asKubeObject,
+  listObjects,
+  reviewKind,
+  reviewRequest,
+  statedPreconditions,
+} from './objects.ts'
 import {
   type Answer,
   type ApiRequest,
   type ExchangeContext,
   exchange,
   exchangeJson,
-} from './exchange.ts'
-import { KindLookup } from './kind-lookup.ts'
-import { asKubeObject } from './kube-object-check.ts'
-import { listObjects } from './list-objects.ts'
-import { statedPreconditions } from './preconditions.ts'
-import { creationPath, objectPath } from './resource-path.ts'
-import { reviewKind, reviewRequest } from './review-request.ts'
-import { isStatus } from './status-error.ts'
+} from './request.ts'
 import type { Transport } from './transport.ts'
-import { watchObjects } from './watch-objects.ts'
+import { watchObjects } from './watch.ts'
 
 /** What a client is made of. */
 export interface KubeClientOptions {

@@ -7,7 +7,7 @@ import { Secret } from '../core/index.ts'
 import { nodePluginHost } from '../credentials/index.ts'
 import { TransportLab } from '../credentials/transport/transport-lab.suite.ts'
 import type { Cluster, KubeconfigUser } from '../kubeconfig/index.ts'
-import { transportFromKubeconfig } from './kubeconfig-transport.ts'
+import { transportFromKubeconfig } from './transport.ts'
 
 let directory: string
 let lab: TransportLab

@@ -12,7 +12,7 @@ import {
   type WatchEvent,
 } from '../core/index.ts'
 import type { KubeClient, WriteOptions } from './kube-client.ts'
-import { statedPreconditions } from './preconditions.ts'
+import { statedPreconditions } from './objects.ts'
 
 /** How often a delete is tried again when others write in between. */
 const deleteAttempts = 16

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { alreadyExists, conflict, forbidden, invalid, notFound } from './api-errors.ts'
+import { alreadyExists, conflict, forbidden, invalid, notFound } from './errors.ts'
 
 const roles = { group: 'rbac.authorization.k8s.io', resource: 'roles' }
 const odd = 'a "b"\n'

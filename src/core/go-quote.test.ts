@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { goQuote, goQuoteList } from './go-quote.ts'
+import { goQuote, goQuoteList } from './quote.ts'
 
 test.each([
   ['plain', '"plain"'],

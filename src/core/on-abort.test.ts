@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { onAbort, unlessAborted } from './on-abort.ts'
+import { onAbort, unlessAborted } from './abort.ts'
 
 test('a signal that guards very many is no leak to Node.js', async () => {
   const warnings: Error[] = []

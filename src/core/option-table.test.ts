@@ -1,6 +1,6 @@
 import { cpuUsage } from 'node:process'
 import { expect, test } from 'vitest'
-import { parseDuration } from './option-table.ts'
+import { parseDuration } from './options.ts'
 
 test.each([
   ['0', 0],

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { visibleLine, visibleText } from './visible-text.ts'
+import { visibleLine, visibleText } from './quote.ts'
 
 describe('a text of somebody else [CRED-S5]', () => {
   test.each([

@@ -2,8 +2,8 @@ import { getEventListeners } from 'node:events'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect, test } from 'vitest'
+import { withinTime } from './abort.ts'
 import { aborted } from './lifecycle.ts'
-import { withinTime } from './within-time.ts'
 
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { KubeObject } from './kube-object.ts'
-import { isWorkloadPlace, machineNameOf, workloadMark } from './workload-mark.ts'
+import { isWorkloadPlace, machineNameOf, workloadMark } from './workload-labels.ts'
 
 const pod = (parts: Record<string, unknown> = {}): KubeObject => ({
   apiVersion: 'v1',

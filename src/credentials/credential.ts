@@ -1,3 +1,5 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Readable } from 'node:stream'
 import type { Secret } from '../core/index.ts'
 
 /** A client certificate with its key. */
@@ -40,3 +42,34 @@ export interface CredentialSource {
   /** Stops timers and drops what is cached; the source cannot be used afterwards. */
   dispose(): void
 }
+
+/**
+ * Whether a token can be sent: beyond ASCII clients do not agree on the bytes, and spaces are none of a
+ * token (RFC 6750 §2.1).
+ */
+export const isSendableToken = (token: string): boolean => /^[\x21-\x7e]+$/.test(token)
+
+/** One request to a cluster's API server. */
+export interface ClusterRequest {
+  readonly method: string
+  /** Path and query below the server's address, beginning with a slash. */
+  readonly path: string
+  /** Names in lower case; a list stands for several headers of that name. */
+  readonly headers: Readonly<Record<string, string | readonly string[]>>
+  readonly body?: Buffer
+  /** Set if an application behind the server may answer, whose 401 says nothing about our credential. */
+  readonly relayed?: boolean
+  /** Ends the request, and the body of its answer if that has begun. */
+  readonly signal: AbortSignal
+}
+
+/** An answer whose head has arrived. */
+export interface ClusterResponse {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  /** To be read to its end or destroyed. */
+  readonly body: Readable
+}
+
+/** Carries one request to a cluster. */
+export type RequestFn = (request: ClusterRequest) => Promise<ClusterResponse>

@@ -1,5 +1,4 @@
-import type { AddressInfo, Server } from 'node:net'
-import { isIPv4, isIPv6 } from 'node:net'
+import { type AddressInfo, isIPv4, isIPv6, type Server } from 'node:net'
 import { CommandFailed, systemErrorCode } from '../core/index.ts'
 
 /** An address to listen on. */

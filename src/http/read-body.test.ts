@@ -4,9 +4,9 @@ import { gzipSync } from 'node:zlib'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { ApiError } from '../core/index.ts'
 import type { CertificateAuthority } from '../pki/index.ts'
-import { type BodyLimits, ClientGone, readBody } from './read-body.ts'
-import type { TlsMaterial } from './tls-context.ts'
+import { type BodyLimits, ClientGone, readBody } from './body.ts'
 import { labAuthority, labMaterial, TlsLab, textOf } from './tls-lab.suite.ts'
+import type { TlsMaterial } from './tls-server.ts'
 
 let ca: CertificateAuthority
 let material: TlsMaterial

@@ -11,7 +11,7 @@ import {
   issueKeyAndCertificate,
   privateKeyPem,
 } from '../pki/index.ts'
-import type { TlsMaterial } from './tls-context.ts'
+import type { TlsMaterial } from './tls-server.ts'
 import {
   createTlsServer,
   type RequestHandler,

@@ -3,8 +3,8 @@ import type { IncomingHttpHeaders } from 'node:http2'
 import { connect as connectTcp } from 'node:net'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { CertificateAuthority } from '../pki/index.ts'
-import type { TlsMaterial } from './tls-context.ts'
 import { echo, get, labAuthority, labMaterial, TlsLab, textOf } from './tls-lab.suite.ts'
+import type { TlsMaterial } from './tls-server.ts'
 
 let ca: CertificateAuthority
 let material: TlsMaterial

@@ -4,8 +4,8 @@ import { connect as connectTcp } from 'node:net'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { silentLogger } from '../core/index.ts'
 import type { CertificateAuthority } from '../pki/index.ts'
-import type { TlsMaterial } from './tls-context.ts'
 import { echo, get, labAuthority, labMaterial, TlsLab, textOf } from './tls-lab.suite.ts'
+import type { TlsMaterial } from './tls-server.ts'
 import { createTlsServer, type RequestHandler } from './tls-server.ts'
 
 let ca: CertificateAuthority

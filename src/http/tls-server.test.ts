@@ -9,8 +9,8 @@ import {
   peerCertificates,
   verifyClientCertificate,
 } from '../pki/index.ts'
-import type { TlsMaterial } from './tls-context.ts'
 import { echo, get, labAuthority, labClient, labMaterial, TlsLab, textOf } from './tls-lab.suite.ts'
+import type { TlsMaterial } from './tls-server.ts'
 import { createTlsServer, type RequestHandler } from './tls-server.ts'
 
 let ca: CertificateAuthority

@@ -1,19 +1,47 @@
+import { constants } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import {
-  constants,
+  constants as constants_tlsServer,
   createSecureServer,
   type Http2SecureServer,
   type ServerHttp2Session,
 } from 'node:http2'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { TLSSocket } from 'node:tls'
-import type { Logger } from '../core/index.ts'
-import { Connections } from './connections.ts'
+import type { SecureContextOptions, TLSSocket } from 'node:tls'
+import type { Logger, Secret } from '../core/index.ts'
+import { discardUnreadBody } from './body.ts'
+import { Connections } from './connection-tracker.ts'
 import { type ListenAddress, listenOnAll, portOf } from './listen.ts'
 import { defaultServerLimits, type ServerLimits } from './server-limits.ts'
-import { type TlsMaterial, tlsContextOptions } from './tls-context.ts'
-import { discardUnreadBody } from './unread-body.ts'
+
+/** What a TLS server shows and whom it may believe. */
+export interface TlsMaterial {
+  /** The certificate, followed by its intermediates. */
+  readonly certPem: string
+  readonly keyPem: Secret
+  /** CAs whose client certificates are asked for; none are asked for when it is absent. */
+  readonly clientCaPem?: string
+  /** TLS 1.2 unless given. */
+  readonly minVersion?: 'TLSv1.2' | 'TLSv1.3'
+}
+
+/**
+ * The TLS settings of all our servers. Sessions cannot be resumed: a resumed session carries the
+ * verdict of its first handshake, also when the CA has changed since, and with TLS 1.3 Node calls it
+ * authorized even if no certificate was ever shown. With P-256 keys nothing is lost: a resumed
+ * handshake measured no cheaper than a new one.
+ */
+export function tlsContextOptions(material: TlsMaterial): SecureContextOptions {
+  return {
+    cert: material.certPem,
+    key: material.keyPem.reveal(),
+    ...(material.clientCaPem !== undefined && { ca: material.clientCaPem }),
+    minVersion: material.minVersion ?? 'TLSv1.2',
+    // Tickets off leaves resumption by session id, which needs a store, and Node's server has none.
+    secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
+  }
+}
 
 /** Answers a request; the same for HTTP/1.1 and HTTP/2, whose compatibility objects have this shape. */
 export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => void
@@ -185,7 +213,7 @@ export class TlsServer {
       streams++
       stream.once('close', () => {
         streams--
-        const isAborted = stream.aborted || stream.rstCode !== constants.NGHTTP2_NO_ERROR
+        const isAborted = stream.aborted || stream.rstCode !== constants_tlsServer.NGHTTP2_NO_ERROR
         lead = Math.max(0, lead + (isAborted ? 1 : -1))
         if (lead > this.#limits.maxAbortedLead) session.close()
       })

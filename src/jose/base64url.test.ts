@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { decodeBase64url } from './base64url.ts'
+import { decodeBase64url } from './compact-jws.ts'
 
 test.each(['', 'AA', 'AAA', 'AAAA', '-_-_', 'eyJ9'])('%j is canonical', (text) => {
   expect(decodeBase64url(text)?.toString('base64url')).toBe(text)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { audiencesOf, checkTimes, parseClaims, textClaim, timeClaim } from './claims.ts'
-import { TokenRefused } from './jose-refused.ts'
+import { TokenRefused } from './errors.ts'
 
 const now = 1_800_000_000
 const rules = { nowMs: now * 1000, leewaySeconds: 60 }

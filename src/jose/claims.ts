@@ -1,4 +1,4 @@
-import { TokenRefused } from './jose-refused.ts'
+import { TokenRefused } from './errors.ts'
 import { type JsonObject, member, parseJsonObject } from './strict-json.ts'
 
 const registered = new Set(['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti', 'kubernetes.io'])

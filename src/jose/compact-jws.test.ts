@@ -10,8 +10,8 @@ import {
   signCompactJwsAside,
   signDetachedJws,
 } from './compact-jws.ts'
+import { TokenRefused } from './errors.ts'
 import { privateKeyFor, segment } from './jose.suite.ts'
-import { TokenRefused } from './jose-refused.ts'
 import { KeySet } from './key-set.ts'
 import { hmacKey, type SigningKey, signingKey } from './keys.ts'
 

@@ -1,7 +1,14 @@
 import { type AlgorithmKey, isSignedBy, signBytes, signBytesAside } from './algorithms.ts'
-import { decodeBase64url } from './base64url.ts'
-import { TokenRefused } from './jose-refused.ts'
+import { TokenRefused } from './errors.ts'
 import { type JsonObject, member, parseJsonObject } from './strict-json.ts'
+
+/** Decodes base64url; undefined unless the text is the one canonical spelling of its bytes. */
+export function decodeBase64url(text: string): Buffer | undefined {
+  // Node.js skips what it does not know and drops stray bits, so one signature would have many spellings.
+  if (!/^[\w-]*$/.test(text)) return undefined
+  const bytes = Buffer.from(text, 'base64url')
+  return bytes.toString('base64url') === text ? bytes : undefined
+}
 
 /** More characters than any token needs: those of Kubernetes have about 1200. */
 export const longestToken = 16 * 1024

@@ -1,6 +1,6 @@
 import { createPublicKey, type JsonWebKey } from 'node:crypto'
 import { type KnownAlgorithm, rsaAlgorithms } from './algorithms.ts'
-import { KeyRefused } from './jose-refused.ts'
+import { KeyRefused } from './errors.ts'
 import { type VerificationKey, verificationKey } from './keys.ts'
 import { isObject, member } from './strict-json.ts'
 

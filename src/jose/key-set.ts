@@ -1,6 +1,6 @@
 import type { KnownAlgorithm } from './algorithms.ts'
 import { type CompactJws, isVerifiedBy } from './compact-jws.ts'
-import { KeyRefused, TokenRefused } from './jose-refused.ts'
+import { KeyRefused, TokenRefused } from './errors.ts'
 import type { VerificationKey } from './keys.ts'
 
 type AnyKey = VerificationKey<KnownAlgorithm>

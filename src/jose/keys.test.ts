@@ -1,7 +1,7 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
+import { KeyRefused } from './errors.ts'
 import { privateKeyFor } from './jose.suite.ts'
-import { KeyRefused } from './jose-refused.ts'
 import { publicKeysFromPem, signingKeyFromPem, verificationKey } from './keys.ts'
 
 const pem = (key: KeyObject, type: 'pkcs1' | 'pkcs8' | 'sec1' | 'spki'): string =>

@@ -7,7 +7,7 @@ import {
 } from 'node:crypto'
 import type { Secret } from '../core/index.ts'
 import type { Algorithm, AlgorithmKey, KnownAlgorithm } from './algorithms.ts'
-import { KeyRefused } from './jose-refused.ts'
+import { KeyRefused } from './errors.ts'
 
 /** A public key that verifies, with the id by which tokens name it. */
 export interface VerificationKey<Alg extends KnownAlgorithm = Algorithm> extends AlgorithmKey<Alg> {

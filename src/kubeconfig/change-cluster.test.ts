@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { systemClock } from '../core/index.ts'
-import { changeCluster } from './change-cluster.ts'
 import { withLocation } from './cluster-location.ts'
+import { changeCluster } from './edit.ts'
 import type { Cluster } from './kubeconfig.ts'
 
 const text = `# my clusters

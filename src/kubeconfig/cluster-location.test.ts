@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { clusterAddresses, clusterLocation, withLocation } from './cluster-location.ts'
-import { parseKubeconfig } from './parse-kubeconfig.ts'
-import { problemsOfCluster } from './problems-of-cluster.ts'
-import { renderKubeconfig } from './render-kubeconfig.ts'
+import { parseKubeconfig } from './parse.ts'
+import { problemsOfCluster } from './validate.ts'
+import { renderKubeconfig } from './write.ts'
 
 const server = 'https://a:6443'
 const clusterWith = (location: unknown) => ({

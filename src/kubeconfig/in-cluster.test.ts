@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { inClusterContext } from './in-cluster.ts'
-import { loadContext } from './load-kubeconfig.ts'
+import { loadContext } from './load.ts'
 
 let directory: string
 const at = (name: string) => join(directory, name)

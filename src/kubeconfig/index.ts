@@ -1,4 +1,3 @@
-export * from './change-cluster.ts'
 export {
   type ClusterLocation,
   clusterAddresses,
@@ -6,16 +5,16 @@ export {
   problemOfLocation,
   withLocation,
 } from './cluster-location.ts'
+export * from './edit.ts'
 export * from './in-cluster.ts'
 export * from './kubeconfig.ts'
-export * from './kubeconfig-invalid.ts'
+export * from './kubeconfig.ts'
 export * from './kubeconfig-lock.ts'
-export * from './load-kubeconfig.ts'
-export * from './load-kuberc.ts'
-export * from './make-kubeconfig.ts'
-export * from './merge-kubeconfigs.ts'
-export * from './parse-kubeconfig.ts'
+export * from './kuberc.ts'
+export * from './load.ts'
+export * from './load.ts'
+export * from './parse.ts'
 export * from './parse-yaml.ts'
-export { renderKubeconfig } from './render-kubeconfig.ts'
 export * from './resolve-context.ts'
-export { writeKubeconfig } from './write-kubeconfig.ts'
+export * from './write.ts'
+export { renderKubeconfig, writeKubeconfig } from './write.ts'

@@ -4,9 +4,8 @@ import { delimiter, join, relative } from 'node:path'
 import process from 'node:process'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Secret } from '../core/index.ts'
-import { loadContext, loadKubeconfig } from './load-kubeconfig.ts'
-import { makeKubeconfig } from './make-kubeconfig.ts'
-import { writeKubeconfig } from './write-kubeconfig.ts'
+import { loadContext, loadKubeconfig } from './load.ts'
+import { makeKubeconfig, writeKubeconfig } from './write.ts'
 
 let home: string
 const at = (name: string) => join(home, name)

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { loadKuberc } from './load-kuberc.ts'
+import { loadKuberc } from './kuberc.ts'
 
 let home: string
 beforeEach(async () => {

@@ -1,10 +1,9 @@
 import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { Secret } from '../core/index.ts'
-import { KubeconfigInvalid } from './kubeconfig-invalid.ts'
-import { makeKubeconfig } from './make-kubeconfig.ts'
-import { parseKubeconfig } from './parse-kubeconfig.ts'
-import { renderKubeconfig } from './render-kubeconfig.ts'
+import { KubeconfigInvalid } from './kubeconfig.ts'
+import { parseKubeconfig } from './parse.ts'
+import { makeKubeconfig, renderKubeconfig } from './write.ts'
 
 const base64 = (text: string) => Buffer.from(text).toString('base64')
 

@@ -1,6 +1,6 @@
 import type * as yaml from 'yaml'
 import type { CST, Document, Parser } from 'yaml'
-import { KubeconfigInvalid } from './kubeconfig-invalid.ts'
+import { KubeconfigInvalid } from './kubeconfig.ts'
 
 /** The YAML library; loaded when first needed. */
 type YamlLibrary = typeof yaml

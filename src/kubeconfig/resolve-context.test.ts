@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { parseKubeconfig } from './parse-kubeconfig.ts'
+import { parseKubeconfig } from './parse.ts'
 import { resolveContext } from './resolve-context.ts'
 
 const data = Buffer.from('pem').toString('base64')

@@ -1,7 +1,11 @@
-import type { Cluster, Context, Kubeconfig, KubeconfigUser } from './kubeconfig.ts'
-import { KubeconfigInvalid } from './kubeconfig-invalid.ts'
-import { problemsOfCluster } from './problems-of-cluster.ts'
-import { problemsOfUser } from './problems-of-user.ts'
+import {
+  type Cluster,
+  type Context,
+  type Kubeconfig,
+  KubeconfigInvalid,
+  type KubeconfigUser,
+} from './kubeconfig.ts'
+import { problemsOfCluster, problemsOfUser } from './validate.ts'
 
 /** Everything that a context stands for. */
 export interface ResolvedContext {

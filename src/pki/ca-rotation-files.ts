@@ -2,7 +2,7 @@ import type { KeyObject, X509Certificate } from 'node:crypto'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CommandFailed } from '../core/index.ts'
-import { readCertificateFile, readKeyFile } from './pki-file.ts'
+import { readCertificateFile, readKeyFile } from './pki-files.ts'
 
 /** What lies beside `ca.crt` and `ca.key` while the CA is being replaced. */
 export const caRotationFiles = {

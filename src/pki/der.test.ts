@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { readExtensions } from './certificate-fields.ts'
+import { readExtensions, readName } from './certificate.ts'
 import { attribute, der, distinguishedName, extension, oid } from './certificate-lab.suite.ts'
 import { DerInvalid, derChildren, derOid, readDer } from './der.ts'
-import { readName } from './distinguished-name.ts'
 
 const bytes = (hex: string) => Buffer.from(hex, 'hex')
 

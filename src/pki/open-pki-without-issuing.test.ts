@@ -14,7 +14,7 @@ import {
   usage,
 } from './certificate-lab.suite.ts'
 import { generateEcKey, privateKeyPem } from './keys.ts'
-import { openPki } from './open-pki.ts'
+import { openPki } from './pki.ts'
 
 const libraryIsLoaded = () => 'getMetadata' in Reflect
 

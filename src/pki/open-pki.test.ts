@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { silentLogger } from '../core/index.ts'
 import { generateEcKey, publicKeyPem } from './keys.ts'
-import { openPki } from './open-pki.ts'
-import { verifyClientCertificate } from './verify-client-certificate.ts'
+import { openPki } from './pki.ts'
+import { verifyClientCertificate } from './verify-certificate.ts'
 
 const dayMs = 24 * 60 * 60_000
 const sans = ['kubernetes', 'kubernetes.default.svc', '127.0.0.1', '::1', '10.96.0.1']

@@ -1,6 +1,15 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { SallyportError } from '../core/index.ts'
-import { algorithmOf, type CertificateExtension, readExtensions } from './certificate-fields.ts'
+import {
+  algorithmOf,
+  type CertificateExtension,
+  noAltNames,
+  readAltNames,
+  readExtensions,
+  readName,
+  type SubjectAltNames,
+  type SubjectName,
+} from './certificate.ts'
 import { isSignedBy } from './csr-signature.ts'
 import {
   DerInvalid,
@@ -12,10 +21,8 @@ import {
   expectTag,
   readDer,
 } from './der.ts'
-import { readName, type SubjectName } from './distinguished-name.ts'
 import { weaknessOfKey } from './keys.ts'
 import { PemInvalid, parsePem } from './pem.ts'
-import { noAltNames, readAltNames, type SubjectAltNames } from './subject-alt-names.ts'
 
 /** A certificate signing request that cannot be used; the message says why. */
 export class CsrInvalid extends SallyportError {

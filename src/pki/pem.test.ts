@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { spkiPin } from './certificate.ts'
 import { type LabCertificate, labCertificate, named } from './certificate-lab.suite.ts'
 import { PemInvalid, parseCertificates, parsePem } from './pem.ts'
-import { spkiPin } from './spki-pin.ts'
 
 let one: LabCertificate
 let two: LabCertificate

@@ -3,10 +3,10 @@ import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { openPki, type PkiOptions } from './open-pki.ts'
+import { type CaRotationAction, caRotationSteps, readCaRotation, rotateCa } from './ca-rotation.ts'
 import { parseCertificates } from './pem.ts'
-import { type CaRotationAction, caRotationSteps, readCaRotation, rotateCa } from './rotate-ca.ts'
-import { verifyClientCertificate } from './verify-client-certificate.ts'
+import { openPki, type PkiOptions } from './pki.ts'
+import { verifyClientCertificate } from './verify-certificate.ts'
 
 const now = Date.UTC(2026, 10, 16)
 const silent = { trace() {}, debug() {}, info() {}, warn() {}, error() {}, child: () => silent }

@@ -5,8 +5,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { silentLogger } from '../core/index.ts'
 import { labCertificate, labNow, named } from './certificate-lab.suite.ts'
 import { privateKeyPem } from './keys.ts'
+import type { ServingMaterial } from './serving-certificate.ts'
 import { openServingCertificate, type ServingCertificate } from './serving-certificate.ts'
-import type { ServingMaterial } from './serving-material.ts'
 
 const dayMs = 24 * 60 * 60_000
 let directory: string

@@ -10,7 +10,7 @@ import {
   readKeyFile,
   writeKeyFile,
   writePublicFile,
-} from './pki-file.ts'
+} from './pki-files.ts'
 
 /** A serving certificate of our own PKI: where it lives and what it must say. */
 export interface ServingFiles {

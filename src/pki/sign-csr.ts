@@ -1,6 +1,5 @@
 import type { X509Certificate } from 'node:crypto'
-import { readCertificateFields } from './certificate-fields.ts'
-import { commonNameOid } from './distinguished-name.ts'
+import { commonNameOid, readCertificateFields } from './certificate.ts'
 import {
   type CertificateOrder,
   type IssuedCertificate,

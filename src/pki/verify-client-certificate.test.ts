@@ -13,7 +13,7 @@ import {
   oid,
   usage,
 } from './certificate-lab.suite.ts'
-import { verifyClientCertificate } from './verify-client-certificate.ts'
+import { verifyClientCertificate } from './verify-certificate.ts'
 
 const { clientAuth, serverAuth } = usage
 const dayMs = 24 * 60 * 60_000

@@ -10,7 +10,7 @@ import {
   oid,
   usage,
 } from './certificate-lab.suite.ts'
-import { verifyServerCertificate } from './verify-server-certificate.ts'
+import { verifyServerCertificate } from './verify-certificate.ts'
 
 const server = 'kubernetes.default.svc'
 const dayMs = 24 * 60 * 60_000

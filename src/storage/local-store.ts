@@ -1,13 +1,15 @@
-import type {
-  EventSink,
-  Range,
-  RangeOptions,
-  Store,
-  StoredRecord,
-  Subscription,
-} from './contract.ts'
-import { leanValue } from './lean-value.ts'
-import type { Mirror } from './mirror/mirror.ts'
+import { type Logger, silentLogger } from '../core/index.ts'
+import { defaultHistoryLimits, type HistoryLimits } from './mvcc/history.ts'
+import { firstRevision, Mirror } from './mvcc/mvcc.ts'
+import {
+  type EventSink,
+  leanValue,
+  type Range,
+  type RangeOptions,
+  type Store,
+  type StoredRecord,
+  type Subscription,
+} from './store.ts'
 import { type Persist, WriteQueue } from './write-queue.ts'
 
 const maxKeyBytes = 0xffff
@@ -71,4 +73,20 @@ function requireStorableKey(key: string): void {
   if (bytes === 0 || bytes > maxKeyBytes || /\p{Surrogate}/u.test(key)) {
     throw new TypeError(`a key must be 1 to ${maxKeyBytes} bytes of well-formed text`)
   }
+}
+
+/** A store that forgets everything when the process ends. */
+export function openMemoryStore(
+  options: { readonly log?: Logger; readonly history?: HistoryLimits } = {},
+): Store {
+  const log = options.log ?? silentLogger
+  const mirror = new Mirror({
+    records: [],
+    events: [],
+    floor: firstRevision,
+    revision: firstRevision,
+    limits: options.history ?? defaultHistoryLimits,
+    onSinkFailure: (err) => log.error({ err }, 'watch sink failed'),
+  })
+  return new LocalStore(mirror, () => Promise.resolve())
 }

@@ -1,4 +1,4 @@
-import { openMemoryStore } from './memory-store.ts'
+import { openMemoryStore } from './local-store.ts'
 import { describeStore } from './store.suite.ts'
 
 describeStore('memory store', async ({ historyEvents }) => {

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
-import { describeKeys } from './suite/store-keys.suite.ts'
-import { runModel, storeOperations } from './suite/store-model.suite.ts'
-import { describeRanges } from './suite/store-ranges.suite.ts'
-import type { OpenForTest, StoreUnderTest, SuiteOptions } from './suite/store-under-test.suite.ts'
-import { describeWatches } from './suite/store-watches.suite.ts'
+import { describeKeys } from './store-keys.suite.ts'
+import { runModel, storeOperations } from './store-model.suite.ts'
+import { describeRanges } from './store-ranges.suite.ts'
+import type { OpenForTest, StoreUnderTest, SuiteOptions } from './store-under-test.suite.ts'
+import { describeWatches } from './store-watches.suite.ts'
 
 /** The rules that every store keeps; `open` gives each test an empty one. */
 export function describeStore(

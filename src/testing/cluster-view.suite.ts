@@ -1,16 +1,12 @@
 import { afterAll, beforeAll, describe } from 'vitest'
-import {
-  type ClusterAbilities,
-  ClusterLab,
-  type ClusterViewFixture,
-} from './cluster-view/cluster-lab.suite.ts'
-import { describeObjects } from './cluster-view/object-cases.suite.ts'
-import { describePreconditions } from './cluster-view/precondition-cases.suite.ts'
-import { describeRefusals } from './cluster-view/refusal-cases.suite.ts'
-import { describeReviews } from './cluster-view/review-cases.suite.ts'
-import { describeSelectors } from './cluster-view/selector-cases.suite.ts'
-import { describeSubresources } from './cluster-view/subresource-cases.suite.ts'
-import { describeWatches } from './cluster-view/watch-cases.suite.ts'
+import { type ClusterAbilities, ClusterLab, type ClusterViewFixture } from './cluster-lab.suite.ts'
+import { describeObjects } from './object-cases.suite.ts'
+import { describePreconditions } from './precondition-cases.suite.ts'
+import { describeRefusals } from './refusal-cases.suite.ts'
+import { describeReviews } from './review-cases.suite.ts'
+import { describeSelectors } from './selector-cases.suite.ts'
+import { describeSubresources } from './subresource-cases.suite.ts'
+import { describeWatches } from './watch-cases.suite.ts'
 
 export type { ClusterViewFixture }
 

@@ -3,4 +3,4 @@ export {
   type TestAccount,
   type TestIssuer,
   type TestIssuerOptions,
-} from './test-issuer.ts'
+} from './fake-issuer.ts'

@@ -1,2 +1,3 @@
 export * from './agent/index.ts'
+export { refuseProblems } from './flags.ts'
 export * from './server/index.ts'

@@ -1,4 +1,4 @@
-export type { WorkloadPlan, WorkloadPort } from './pod/workload-plan.ts'
+export type { WorkloadPlan, WorkloadPort } from './pod/pod-object.ts'
 export { runWorkload } from './run-workload.ts'
 export type { WorkloadEnd } from './supervise.ts'
-export type { WorkloadHost, WorkloadOptions } from './workload-host.ts'
+export type { WorkloadHost, WorkloadOptions } from './workload.ts'

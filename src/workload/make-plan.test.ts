@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { KubeClient } from '../client/index.ts'
-import { makePlan, requireMachine } from './make-plan.ts'
-import type { WorkloadOptions } from './workload-host.ts'
+import { makePlan, requireMachine } from './run-workload.ts'
+import type { WorkloadOptions } from './workload.ts'
 
 const options: WorkloadOptions = {
   namespace: 'shop',

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { ApiError, aborted, silentLogger, systemClock, unauthorized } from '../core/index.ts'
-import type { ProcessEnd, ProcessState } from './pod/pod-status.ts'
+import type { ProcessEnd, ProcessState } from './pod/pod-object.ts'
 import { type Supervision, supervise } from './supervise.ts'
 
 /** A process that ends when the test says so, or by a signal that it heeds. */

@@ -1,6 +1,6 @@
 import { aborted, type Clock, hasReason, type Logger, pause } from '../core/index.ts'
 import type { ServiceAccountFiles } from './directory/service-account-files.ts'
-import type { ProcessEnd, ProcessState } from './pod/pod-status.ts'
+import type { ProcessEnd, ProcessState } from './pod/pod-object.ts'
 import type { RegisteredPod } from './pod/registered-pod.ts'
 import type { WorkloadProcess } from './process/child-process.ts'
 

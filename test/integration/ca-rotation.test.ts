@@ -2,9 +2,9 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { FollowedCluster } from '../../src/bootstrap/refresh/index.ts'
 import { createKubeClient, transportFromKubeconfig } from '../../src/client/index.ts'
 import { Secret, wellKnownKinds } from '../../src/core/index.ts'
-import { FollowedCluster } from '../../src/discovery/refresh/index.ts'
 import {
   clusterLocation,
   type KubeconfigUser,

@@ -3,9 +3,9 @@ import { cp, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { FollowedCluster } from '../../src/bootstrap/refresh/index.ts'
 import { createKubeClient } from '../../src/client/index.ts'
 import { wellKnownKinds } from '../../src/core/index.ts'
-import { FollowedCluster } from '../../src/discovery/refresh/index.ts'
 import {
   type Cluster,
   clusterLocation,

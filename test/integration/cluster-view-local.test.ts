@@ -1,6 +1,6 @@
+import { openCluster } from '../../src/apiserver/backend/local.ts'
 import { reconcileDefaultPolicy } from '../../src/authz/index.ts'
 import { type KubeObject, Secret, silentLogger, systemClock } from '../../src/core/index.ts'
-import { openCluster } from '../../src/server/composition/open-cluster.ts'
 import { openMemoryStore } from '../../src/storage/index.ts'
 import {
   type ClusterViewFixture,

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { commands } from '../../src/cli/commands/index.ts'
+import { commands } from '../../src/cli/commands.ts'
 import { runInProcess } from '../support/in-process-command.ts'
 import { runSallyport } from '../support/sallyport-process.ts'
 

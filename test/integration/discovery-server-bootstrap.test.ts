@@ -1,13 +1,13 @@
 import { generateKeyPairSync, X509Certificate } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { isRecord, type KubeObject } from '../../src/core/index.ts'
 import {
   generateBootstrapToken,
   mintDiscoveryJwt,
   type StoredToken,
   tokenSecret,
   tokenText,
-} from '../../src/discovery/index.ts'
+} from '../../src/bootstrap/index.ts'
+import { isRecord, type KubeObject } from '../../src/core/index.ts'
 import { attribute, distinguishedName } from '../../src/pki/certificate-lab.suite.ts'
 import { labCsr } from '../../src/pki/csr-lab.suite.ts'
 import { privateKeyPem } from '../../src/pki/index.ts'

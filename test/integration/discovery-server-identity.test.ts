@@ -11,7 +11,7 @@ import {
   tokenSecret,
   tokenText,
   verifySignature,
-} from '../../src/discovery/index.ts'
+} from '../../src/bootstrap/index.ts'
 import { eventually } from '../support/eventually.ts'
 import type { Answer, Credential } from '../support/https-caller.ts'
 import { type InProcessServer, startInProcess } from '../support/in-process-server.ts'

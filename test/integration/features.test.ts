@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Feature } from '../../src/apiserver/index.ts'
 import { badRequest } from '../../src/core/index.ts'
-import type { Feature } from '../../src/server/index.ts'
 import { type InProcessServer, startInProcess } from '../support/in-process-server.ts'
 
 const closed: string[] = []

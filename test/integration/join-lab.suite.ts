@@ -1,15 +1,15 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { commands } from '../../src/cli/commands/index.ts'
-import type { Io } from '../../src/cli/io.ts'
-import { type ExitCode, runCommand } from '../../src/cli/run-command.ts'
 import {
   generateBootstrapToken,
   type StoredToken,
   tokenSecret,
   tokenText,
-} from '../../src/discovery/index.ts'
+} from '../../src/bootstrap/index.ts'
+import { commands } from '../../src/cli/commands.ts'
+import type { Io } from '../../src/cli/io.ts'
+import { type ExitCode, runCommand } from '../../src/cli/run-command.ts'
 import type { InProcessServer } from '../support/in-process-server.ts'
 
 /** How a join ended, and all that it said. */

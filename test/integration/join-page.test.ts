@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { joinOptions } from '../../src/cli/join/join-options.ts'
+import { joinOptions } from '../../src/cli/join/options.ts'
 import { type InProcessServer, startInProcess } from '../support/in-process-server.ts'
 import { createToken } from './join-lab.suite.ts'
 
@@ -23,8 +23,8 @@ describe('the page of discovery', () => {
   })
 
   test('has every code of a failure', () => {
-    const source = ['client/discovery-failed.ts', 'join/join-failed.ts']
-      .map((file) => readFileSync(`${root}src/discovery/${file}`, 'utf8'))
+    const source = ['bootstrap/discovery/errors.ts', 'bootstrap/join/errors.ts']
+      .map((file) => readFileSync(`${root}src/${file}`, 'utf8'))
       .join('')
     const reasons = [...source.matchAll(/^ {2}\| '([a-z-]+)'$/gm)].map(([, reason = '']) => reason)
     expect(reasons.length).toBeGreaterThan(20)

@@ -360,7 +360,7 @@ describe('a document finds the cluster', () => {
 })
 
 test('a captured request is good for nothing else [DISC-S9, DISC-T3]', async () => {
-  const { mintDiscoveryJwt, parseBootstrapToken } = await import('../../src/discovery/index.ts')
+  const { mintDiscoveryJwt, parseBootstrapToken } = await import('../../src/bootstrap/index.ts')
   const token = parseBootstrapToken(await createToken(server))
   const thief = server.as({ token: mintDiscoveryJwt(token, Date.now()) })
   const requests = [

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { allFeatures } from '../../src/server/composition/all-features.ts'
+import { allFeatures } from '../../src/apiserver/features/index.ts'
 import { startTestIssuer, type TestIssuer } from '../../src/testing/index.ts'
 import { type InProcessServer, startInProcess } from '../support/in-process-server.ts'
 

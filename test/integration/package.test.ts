@@ -59,23 +59,16 @@ const foreign = (modules: readonly string[]): string[] =>
 
 /** What everybody may hold, and what only some need besides: of rooms that the server has too, the named files. */
 const allowed = ['core/', 'kubeconfig/', 'credentials/', 'client/', 'http/pool/']
-const relyingParty = [
-  'jose/',
-  'issuer/relying-party/',
-  'issuer/tokens/service-account-claims.js',
-  'issuer/tokens/unverified-issuer.js',
-]
+const relyingParty = ['http/', 'jose/', 'issuer/relying-party/', 'issuer/tokens/claims.js']
 const allowedBesides: Readonly<Record<string, readonly string[]>> = {
   './guard': ['addon/guard/', 'addon/token/', 'addon/wire/', 'jose/', 'http/', 'pki/'],
   './discovery': [
-    'discovery/client/',
-    'discovery/join/',
-    'discovery/refresh/',
-    'discovery/location/cluster-info-key.js',
-    'discovery/location/cluster-info-text.js',
-    'discovery/location/root-certificates.js',
-    'discovery/signing/',
-    'discovery/tokens/bootstrap-token.js',
+    'bootstrap/discovery/',
+    'bootstrap/join/',
+    'bootstrap/refresh/',
+    'bootstrap/cluster-info/cluster-info.js',
+    'bootstrap/tokens/signature.js',
+    'bootstrap/tokens/bootstrap-token.js',
     'jose/',
     'pki/',
   ],

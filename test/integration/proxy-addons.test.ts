@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { rawHeaderValues } from '../../src/http/index.ts'
-import type { FakeCluster } from '../../src/proxy/fake-api-server.suite.ts'
-import { type LabProxy, ProxyLab, websocketHeaders } from '../../src/proxy/proxy-lab.suite.ts'
+import type { FakeCluster } from '../../src/local-proxy/fake-api-server.suite.ts'
+import { type LabProxy, ProxyLab, websocketHeaders } from '../../src/local-proxy/proxy-lab.suite.ts'
 
 let lab: ProxyLab
 let proxy: LabProxy

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { rawHeaderValues } from '../../src/http/index.ts'
-import { type LabProxy, ProxyLab, websocketHeaders } from '../../src/proxy/proxy-lab.suite.ts'
+import { type LabProxy, ProxyLab, websocketHeaders } from '../../src/local-proxy/proxy-lab.suite.ts'
 
 let lab: ProxyLab
 let proxy: LabProxy

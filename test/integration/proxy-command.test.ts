@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { rawHeaderValues } from '../../src/http/index.ts'
-import { ProxyLab } from '../../src/proxy/proxy-lab.suite.ts'
+import { ProxyLab } from '../../src/local-proxy/proxy-lab.suite.ts'
 import { runInProcess } from '../support/in-process-command.ts'
 import { runSallyport } from '../support/sallyport-process.ts'
 

@@ -5,8 +5,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vit
 import { Secret } from '../../src/core/index.ts'
 import { type CredentialSource, staticTrust } from '../../src/credentials/index.ts'
 import { Connections } from '../../src/credentials/transport/index.ts'
-import { type LabProxy, ProxyLab, websocketHeaders } from '../../src/proxy/proxy-lab.suite.ts'
-import { upstreamOn } from '../../src/proxy/transport-upstream.ts'
+import { type LabProxy, ProxyLab, websocketHeaders } from '../../src/local-proxy/proxy-lab.suite.ts'
+import { upstreamOn } from '../../src/local-proxy/upstream.ts'
 
 let lab: ProxyLab
 let proxy: LabProxy

@@ -10,9 +10,9 @@ import {
   renderKubeconfig,
   withLocation,
 } from '../../src/kubeconfig/index.ts'
+import { LocalProxy, upstreamFromKubeconfig } from '../../src/local-proxy/index.ts'
+import { LabProxy } from '../../src/local-proxy/proxy-lab.suite.ts'
 import { privateKeyPem } from '../../src/pki/index.ts'
-import { LocalProxy, upstreamFromKubeconfig } from '../../src/proxy/index.ts'
-import { LabProxy } from '../../src/proxy/proxy-lab.suite.ts'
 import { eventually } from '../support/eventually.ts'
 import { runInProcess } from '../support/in-process-command.ts'
 import { type InProcessServer, startInProcess } from '../support/in-process-server.ts'

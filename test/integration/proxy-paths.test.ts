@@ -2,8 +2,8 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { filterDefaults } from '../../src/proxy/options/index.ts'
-import { type LabProxy, ProxyLab } from '../../src/proxy/proxy-lab.suite.ts'
+import { filterDefaults } from '../../src/local-proxy/options/index.ts'
+import { type LabProxy, ProxyLab } from '../../src/local-proxy/proxy-lab.suite.ts'
 
 let lab: ProxyLab
 let proxy: LabProxy

@@ -13,7 +13,7 @@ import {
   ProxyLab,
   untilText,
   websocketHeaders,
-} from '../../src/proxy/proxy-lab.suite.ts'
+} from '../../src/local-proxy/proxy-lab.suite.ts'
 
 let lab: ProxyLab
 let proxy: LabProxy

@@ -3,8 +3,8 @@ import { request as httpRequest, type IncomingMessage, type ServerResponse } fro
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { rawHeaderValues } from '../../src/http/index.ts'
-import { proxyOptions } from '../../src/proxy/options/index.ts'
-import { type LabProxy, ProxyLab } from '../../src/proxy/proxy-lab.suite.ts'
+import { proxyOptions } from '../../src/local-proxy/options/index.ts'
+import { type LabProxy, ProxyLab } from '../../src/local-proxy/proxy-lab.suite.ts'
 
 let lab: ProxyLab
 let proxy: LabProxy

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { serverOptions } from '../../src/apiserver/options/index.ts'
 import { relyingPartyNames } from '../../src/issuer/doctor/index.ts'
-import { serverOptions } from '../../src/server/options/index.ts'
 
 const read = (path: string) => readFile(new URL(`../../docs/${path}`, import.meta.url), 'utf8')
 

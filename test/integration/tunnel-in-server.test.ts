@@ -3,14 +3,14 @@ import { copyFile, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs
 import { hostname, networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { directDialer } from '../../src/apiserver/direct-dialer.ts'
+import { allFeatures } from '../../src/apiserver/features/index.ts'
+import type { Feature } from '../../src/apiserver/index.ts'
 import { addRevocation } from '../../src/authn/index.ts'
-import { tunnelServerCommand } from '../../src/cli/commands/tunnel-server.ts'
 import { runCommand } from '../../src/cli/run-command.ts'
+import { tunnelServerCommand } from '../../src/cli/tunnel/commands.ts'
 import { ApiError, type Dialer, silentLogger, systemClock } from '../../src/core/index.ts'
 import { parsePem } from '../../src/pki/index.ts'
-import { allFeatures } from '../../src/server/composition/all-features.ts'
-import { directDialer } from '../../src/server/composition/direct-dialer.ts'
-import type { Feature } from '../../src/server/index.ts'
 import {
   createTunnelAgent,
   type Resolve,

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
-import { commands } from '../../src/cli/commands/index.ts'
+import { commands } from '../../src/cli/commands.ts'
 import { machineIdentity, workloadMark } from '../../src/core/index.ts'
 import { workloadRole } from '../../src/workload/server/index.ts'
 

@@ -1,4 +1,4 @@
-import { commands } from '../../src/cli/commands/index.ts'
+import { commands } from '../../src/cli/commands.ts'
 import type { Io } from '../../src/cli/io.ts'
 import { type ExitCode, runCommand } from '../../src/cli/run-command.ts'
 

@@ -1,5 +1,5 @@
 import type { Clock } from '../../core/index.ts'
-import type { AddonUser } from '../token/addon-claims.ts'
+import type { AddonUser } from '../token/claims.ts'
 
 /** One request as the access log tells it: nothing in it is a credential, and queries are left out. */
 export interface AccessEntry {

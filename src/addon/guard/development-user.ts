@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { rawHeaderValues } from '../../http/index.ts'
-import type { AddonUser } from '../token/addon-claims.ts'
+import type { AddonUser } from '../token/claims.ts'
 
 const loopback = /^(?:127\.\d+\.\d+\.\d+|::1|::ffff:127\.\d+\.\d+\.\d+)$/
 const loopbackHost = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])(?::\d+)?$/i

@@ -7,13 +7,12 @@ import {
   responseHead,
   withoutHeaders,
 } from '../../http/index.ts'
-import type { AddonUser } from '../token/addon-claims.ts'
-import { tunnelHeader } from '../token/renewal.ts'
+import { type AddonUser, tunnelHeader } from '../token/claims.ts'
 import { answerHeaders } from './answer-headers.ts'
 import { outgoing } from './outgoing.ts'
 import type { GuardedRequest } from './read-request.ts'
 import { GuardRefused } from './refusal.ts'
-import type { TunnelEnd, Tunnels } from './tunnels.ts'
+import type { TunnelEnd, Tunnels } from './upgraded-connections.ts'
 import { type Upstream, unanswered } from './upstream.ts'
 
 /** A known user's request for another protocol. */

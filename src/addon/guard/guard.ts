@@ -5,14 +5,18 @@ import { listenOnAll } from '../../http/index.ts'
 import type { AddonTokenVerifier } from '../token/verifier.ts'
 import { AccessLog, type AccessLogLevel } from './access-log.ts'
 import type { AudienceList } from './audiences.ts'
-import { checkPlaces } from './check-places.ts'
+import { checkPlaces } from './check-options.ts'
 import { Exchanges } from './exchange.ts'
-import { GuardMetrics } from './guard-metrics.ts'
-import { HeaderRules } from './header-rules.ts'
 import { createHealthServer } from './health-server.ts'
-import { identityNameTest } from './identity-names.ts'
-import { defaultOutput, emittedNames, type IdentityOutput } from './identity-output.ts'
-import { Tunnels, tunnelLeewayMs } from './tunnels.ts'
+import {
+  defaultOutput,
+  emittedNames,
+  type IdentityOutput,
+  identityNameTest,
+} from './identity-output.ts'
+import { GuardMetrics } from './metrics.ts'
+import { HeaderRules } from './read-request.ts'
+import { Tunnels, tunnelLeewayMs } from './upgraded-connections.ts'
 import { type Place, Upstream } from './upstream.ts'
 
 /** One port of the Pod and the add-on's port behind it. */

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { exposition } from '../../core/metrics/index.ts'
-import type { GuardMetrics } from './guard-metrics.ts'
+import { exposition } from '../../core/index.ts'
+import type { GuardMetrics } from './metrics.ts'
 import type { Upstream } from './upstream.ts'
 
 /** What the health port tells. */

@@ -1,4 +1,7 @@
-import type { AddonUser } from '../token/addon-claims.ts'
+import type { IncomingMessage } from 'node:http'
+import { foldHeaderName, isIdentityHeader } from '../../http/index.ts'
+import type { AddonUser } from '../token/claims.ts'
+import type { HeaderRules } from './read-request.ts'
 import { unproven } from './refusal.ts'
 
 /** Under which names the add-on is told its user. */
@@ -93,3 +96,35 @@ function short(value: string): string {
 
 const unsendable = (why: string) =>
   unproven('identity-unsendable', `a name in the token ${why} and cannot be put into a header`)
+
+/** Tells whether a header claims an identity, in any spelling; `emitted` are the names under which we state ours. */
+export function identityNameTest(emitted: readonly string[]): (name: string) => boolean {
+  const ours = new Set(['x-authorization', ...emitted.map(foldHeaderName)])
+  return (name) => isIdentityHeader(name) || ours.has(foldHeaderName(name))
+}
+
+/**
+ * Makes a request look as it would behind the sidecar: no credential and no claim of a client, but the headers that
+ * state who the user is. Code that reads them then works in both places.
+ */
+export function stateIdentity(
+  request: IncomingMessage,
+  user: AddonUser,
+  { rules, output }: { readonly rules: HeaderRules; readonly output: IdentityOutput },
+): void {
+  const stated = identityHeaders(user, output)
+  const kept: string[] = []
+  const { rawHeaders, headers } = request
+  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index] ?? ''
+    if (rules.isIdentity(name)) delete headers[name.toLowerCase()]
+    else kept.push(name, rawHeaders[index + 1] ?? '')
+  }
+  request.rawHeaders.splice(0, rawHeaders.length, ...kept, ...stated)
+  for (let index = 0; index + 1 < stated.length; index += 2) {
+    const name = (stated[index] ?? '').toLowerCase()
+    const before = headers[name]
+    const value = stated[index + 1] ?? ''
+    headers[name] = before === undefined ? value : `${String(before)}, ${value}`
+  }
+}

@@ -1,10 +1,10 @@
-export type { AddonUser } from '../token/addon-claims.ts'
-export { addonJwksPath } from '../token/profile.ts'
+export type { AddonUser } from '../token/claims.ts'
+export { addonJwksPath } from '../token/claims.ts'
 export type { AddonTokenVerifier } from '../token/verifier.ts'
 export type { AccessLogLevel } from './access-log.ts'
 export { type AudienceList, staticAudiences } from './audiences.ts'
-export { problemsOfOutput } from './check-output.ts'
-export { problemsOfPlaces } from './check-places.ts'
+export { openVerifier, type TrustHost, type TrustOptions } from './authenticate.ts'
+export { problemsOfOutput, problemsOfPlaces } from './check-options.ts'
 export {
   defaultGuardLimits,
   Guard,
@@ -14,7 +14,6 @@ export {
 } from './guard.ts'
 export type { IdentityOutput } from './identity-output.ts'
 export { type AddonGuard, createGuard, type MiddlewareOptions } from './middleware.ts'
-export { openVerifier, type TrustHost, type TrustOptions } from './open-verifier.ts'
 export { GuardRefused } from './refusal.ts'
 export { type ServiceAudienceOptions, ServiceAudiences } from './service-audiences.ts'
 export type { Place } from './upstream.ts'

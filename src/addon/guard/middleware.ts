@@ -1,21 +1,23 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type Clock, type Logger, silentLogger, systemClock } from '../../core/index.ts'
-import type { AddonUser } from '../token/addon-claims.ts'
-import { ApplicationTunnels, isUpgrade } from './application-tunnels.ts'
+import type { AddonUser } from '../token/claims.ts'
 import { type AudienceList, staticAudiences } from './audiences.ts'
-import { authenticate, type Proof } from './authenticate.ts'
-import { checkMiddleware } from './check-middleware.ts'
+import { authenticate, openVerifier, type Proof, type TrustOptions } from './authenticate.ts'
+import { checkMiddleware } from './check-options.ts'
 import { developmentUser } from './development-user.ts'
 import { defaultGuardLimits } from './guard.ts'
-import { HeaderRules } from './header-rules.ts'
-import { identityNameTest } from './identity-names.ts'
-import { defaultOutput, emittedNames, type IdentityOutput } from './identity-output.ts'
-import { openVerifier, type TrustOptions } from './open-verifier.ts'
-import { readRequest } from './read-request.ts'
+import {
+  defaultOutput,
+  emittedNames,
+  type IdentityOutput,
+  identityNameTest,
+  stateIdentity,
+} from './identity-output.ts'
+import { HeaderRules, readRequest } from './read-request.ts'
 import { GuardRefused, refusalBody, refusalHeaders, refusalText } from './refusal.ts'
-import { stateIdentity } from './request-identity.ts'
 import { protocolOf } from './upgrade-protocol.ts'
+import { ApplicationTunnels, isUpgrade } from './upgraded-connections.ts'
 
 /** Whom an application believes, and how it wants to be told. */
 export interface MiddlewareOptions extends TrustOptions {

@@ -6,7 +6,7 @@ import {
   type Logger,
   wellKnownKinds,
 } from '../../core/index.ts'
-import { addonAudience } from '../token/profile.ts'
+import { addonAudience } from '../token/claims.ts'
 import type { AudienceList } from './audiences.ts'
 import { ConfirmedFollowing } from './confirmed-following.ts'
 

@@ -5,9 +5,8 @@ import { parseCompactJws, parseJwk } from '../../jose/index.ts'
 import { labNow } from '../../pki/certificate-lab.suite.ts'
 import type { ServingMaterial } from '../../pki/index.ts'
 import { FakeClusterView } from '../../testing/fake-cluster-view.ts'
-import { addonKeySecret, DedicatedKeySigner } from './dedicated-key.ts'
 import { createAddonTokenMinter } from './mint.ts'
-import { ServingKeySigner } from './serving-key-signer.ts'
+import { addonKeySecret, DedicatedKeySigner, ServingKeySigner } from './signers.ts'
 import { keyKinds, LabClock, labCa, labLeaf, labSigner } from './token-lab.suite.ts'
 
 const ann = { user: 'ann', namespace: 'kube-system', service: 'dashboard' }

@@ -1,8 +1,7 @@
 import { type Clock, type Logger, withinTime } from '../../core/index.ts'
 import type { CompactJws } from '../../jose/index.ts'
-import type { AddonKeySource } from './key-source.ts'
-import { AddonTokenRefused } from './token-refused.ts'
-import type { AddonVerificationKey } from './verification-key.ts'
+import { AddonTokenRefused } from './claims.ts'
+import type { AddonKeySource, AddonVerificationKey } from './verification-keys.ts'
 
 /** How keys from elsewhere are kept fresh. */
 export interface RefreshedKeysOptions {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { AddonIdentity } from './mint.ts'
+import { AddonTokenCache } from './mint.ts'
 import type { AddonSigner } from './signing-key.ts'
-import { AddonTokenCache } from './token-cache.ts'
 import { LabClock, labCa, labLeaf, labSigner } from './token-lab.suite.ts'
 
 const ann: AddonIdentity = { user: 'ann', namespace: 'a', service: 'b' }

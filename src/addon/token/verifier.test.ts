@@ -23,7 +23,7 @@ import {
   sans,
   segmentOf,
 } from './token-lab.suite.ts'
-import { addonVerificationKey } from './verification-key.ts'
+import { addonVerificationKey } from './verification-keys.ts'
 import { AddonTokenVerifier } from './verifier.ts'
 import { X5cKeys } from './x5c-keys.ts'
 

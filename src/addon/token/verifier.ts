@@ -5,12 +5,19 @@ import {
   type Verdict,
   VerifiedTokenCache,
 } from '../../jose/index.ts'
-import { type AddonUser, readAddonClaims } from './addon-claims.ts'
-import type { AddonKeySource } from './key-source.ts'
-import { addonTokenIssuer, addonTokenType } from './profile.ts'
+import {
+  AddonTokenRefused,
+  type AddonUser,
+  addonTokenIssuer,
+  addonTokenType,
+  readAddonClaims,
+} from './claims.ts'
 import { RecentTokens } from './recent-tokens.ts'
-import { AddonTokenRefused } from './token-refused.ts'
-import { type AddonVerificationKey, isAddonSignature } from './verification-key.ts'
+import {
+  type AddonKeySource,
+  type AddonVerificationKey,
+  isAddonSignature,
+} from './verification-keys.ts'
 
 /** What a verifier believes. */
 export interface AddonVerifierOptions {

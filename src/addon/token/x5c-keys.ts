@@ -2,11 +2,13 @@ import { X509Certificate } from 'node:crypto'
 import type { Clock } from '../../core/index.ts'
 import { type CompactJws, KeyRefused, member } from '../../jose/index.ts'
 import { CertificateRefused } from '../../pki/trust/index.ts'
-import { apiServerKey } from './api-server-key.ts'
 import type { CaBundle } from './ca-bundle.ts'
-import type { AddonKeySource } from './key-source.ts'
-import { AddonTokenRefused } from './token-refused.ts'
-import type { AddonVerificationKey } from './verification-key.ts'
+import { AddonTokenRefused } from './claims.ts'
+import {
+  type AddonKeySource,
+  type AddonVerificationKey,
+  apiServerKey,
+} from './verification-keys.ts'
 
 const maxCertificates = 4
 const maxKnown = 16

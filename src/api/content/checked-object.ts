@@ -1,9 +1,90 @@
-import { ApiError, apiVersionOf } from '../../core/index.ts'
-import { checkStructure, type GroupVersionKind, strictScan } from '../schema/index.ts'
+import { ApiError, apiVersionOf, badRequest, isRecord } from '../../core/index.ts'
+import {
+  checkStructure,
+  type GroupVersionKind,
+  StructureMismatch,
+  schemaOf,
+  strictScan,
+} from '../schema/index.ts'
+import { shownType } from '../schema/scalars.ts'
 import { structOf } from '../schema/schema-of.ts'
-import type { FieldValidation } from './field-validation.ts'
-import type { ParsedJson } from './json-text.ts'
-import { cannotBeHandled } from './type-meta.ts'
+import type { ParsedJson } from './json.ts'
+
+/** What happens to unknown and duplicate fields: dropped, dropped with a warning, or refused. */
+export type FieldValidation = 'Ignore' | 'Warn' | 'Strict'
+
+const levels: readonly FieldValidation[] = ['Ignore', 'Strict', 'Warn']
+
+/** What the `fieldValidation` parameter may say, as error messages list it. */
+export const fieldValidationLevels: readonly string[] = ['', ...levels]
+
+/** Reads the `fieldValidation` parameter; without it unknown fields are warned about. */
+export function fieldValidationOf(parameter: string | null): FieldValidation | undefined {
+  if (parameter === null || parameter === '') return 'Warn'
+  return levels.find((known) => known === parameter)
+}
+
+/** The `kind` and `apiVersion` of a body, empty where it has none. */
+export interface TypeMeta {
+  readonly kind: string
+  readonly apiVersion: string
+}
+
+/** Reads `kind` and `apiVersion` of a decoded JSON value. */
+export function readTypeMeta(value: unknown): TypeMeta {
+  if (value === null) return { kind: '', apiVersion: '' }
+  if (!isRecord(value))
+    throw badRequest(`json: cannot unmarshal ${shownType(value)} into Go value of type object`)
+  const read = (name: 'kind' | 'apiVersion'): string => {
+    const text = value[name] ?? ''
+    if (typeof text === 'string') return text
+    throw badRequest(
+      `json: cannot unmarshal ${shownType(text)} into Go struct field .${name} of type string`,
+    )
+  }
+  return { kind: read('kind'), apiVersion: read('apiVersion') }
+}
+
+/** What the body says it is, with the expected kind where it says nothing. */
+export function actualKind(sent: TypeMeta, expected: GroupVersionKind): GroupVersionKind {
+  const parts = sent.apiVersion.split('/')
+  if (parts.length > 2) throw badRequest(`unexpected GroupVersion string: ${sent.apiVersion}`)
+  const version = parts.pop() ?? ''
+  const group = parts[0] ?? ''
+  const kind = sent.kind || expected.kind
+  return sent.apiVersion === '' ? { ...expected, kind } : { group, version, kind }
+}
+
+const shownVersion = ({ group, version }: GroupVersionKind): string =>
+  group === '' ? version : `${group}/${version}`
+
+/** The error for a body that cannot be taken for the kind that was expected. */
+const cannotBeHandled = (actual: GroupVersionKind, expected: GroupVersionKind, why: string) =>
+  badRequest(
+    `${actual.kind} in version "${actual.version}" cannot be handled as a ${expected.kind}: ${why}`,
+  )
+
+const optionsKind = /^(Create|Delete|Get|List|Patch|Update)Options$/
+
+/** Says that nobody knows the kind. */
+export const notRegistered = (kind: GroupVersionKind): string =>
+  `no kind "${kind.kind}" is registered for version "${shownVersion(kind)}"`
+
+/** Refuses a body of another kind or version than the one that its URL names. */
+export function checkKind(actual: GroupVersionKind, expected: GroupVersionKind): void {
+  if (schemaOf(actual) === undefined) throw cannotBeHandled(actual, expected, notRegistered(actual))
+  if (actual.kind !== expected.kind) {
+    const internal = expected.group === '' ? 'core' : expected.group.split('.', 1)[0]
+    const from = `${actual.version}.${actual.kind}`
+    const into = `${internal}.${expected.kind}`
+    throw cannotBeHandled(actual, expected, `converting (${from}) to (${into}): unknown conversion`)
+  }
+  const same = actual.group === expected.group && actual.version === expected.version
+  if (!same && !optionsKind.test(actual.kind))
+    throw badRequest(
+      `the API version in the data (${shownVersion(actual)}) does not match the expected API version (${shownVersion(expected)})`,
+    )
+}
 
 /** An object out of a request body. */
 export interface DecodedBody {
@@ -48,10 +129,7 @@ export function readObject(decoded: DecodedValue, options: ReadOptions): ReadObj
 }
 
 /** The error of a strict reading, in Kubernetes' words; duplicates of YAML are one item of it. */
-export function strictError(
-  problems: readonly string[],
-  duplicates: readonly string[] = [],
-): string {
+function strictError(problems: readonly string[], duplicates: readonly string[] = []): string {
   const others = problems.filter((problem) => !duplicates.includes(problem))
   const yaml =
     duplicates.length > 0 ? [`yaml: unmarshal errors:\n  ${duplicates.join('\n  ')}`] : []
@@ -86,10 +164,74 @@ export function checkedObject(decode: () => DecodedValue, options: CheckOptions)
 }
 
 /** Names the kind first, and in its usual spelling. */
-export function withTypeMeta(
+function withTypeMeta(
   object: Record<string, unknown>,
   actual: GroupVersionKind,
 ): Record<string, unknown> {
   const typeMeta = { kind: actual.kind, apiVersion: apiVersionOf(actual) }
   return { ...typeMeta, ...object, ...typeMeta }
+}
+
+/** How the outcome of a patch is read. */
+export interface PatchedOptions extends ReadOptions {
+  /** A merge patch or strategic merge patch as it was sent, to find what it has twice. */
+  readonly patch?: ParsedJson
+  /** True when the patch cannot change `kind` and `apiVersion`, whatever it says of them. */
+  readonly keepsKind?: boolean
+}
+
+/**
+ * The 422 for a patch that leads to no object of its kind. Kubernetes shows the whole outcome here;
+ * ours does not, because whoever may patch an object need not be allowed to read it.
+ */
+function invalidPatch(why: string): ApiError {
+  const message = `Invalid value: "the patched object": ${why}`
+  return new ApiError('Invalid', ` "" is invalid: patch: ${message}`, {
+    details: { causes: [{ reason: 'FieldValueInvalid', message, field: 'patch' }] },
+  })
+}
+
+/** What the patch has twice, and what its outcome has that the kind does not know. */
+function strictProblems(
+  outcome: unknown,
+  hasUnknownFields: boolean,
+  { patch, expected, fieldValidation }: PatchedOptions,
+): string[] {
+  if (fieldValidation === 'Ignore') return []
+  const struct = structOf(expected)
+  const inPatch = patch === undefined ? [] : strictScan(patch.text, struct)
+  const inOutcome = hasUnknownFields ? strictScan(JSON.stringify(outcome), struct) : []
+  return [...inPatch.filter((problem) => problem.startsWith('duplicate field ')), ...inOutcome]
+}
+
+function read(outcome: unknown, options: PatchedOptions) {
+  try {
+    const { object, hasUnknownFields } = checkStructure(outcome, structOf(options.expected))
+    return { object, problems: strictProblems(outcome, hasUnknownFields, options) }
+  } catch (error) {
+    if (error instanceof StructureMismatch) throw invalidPatch(error.message)
+    throw error
+  }
+}
+
+/** A patch may not turn an object into one of another kind. */
+function requireKind(outcome: unknown, { expected, keepsKind }: PatchedOptions): void {
+  if (keepsKind || !isRecord(outcome)) return
+  const { kind = expected.kind, apiVersion = apiVersionOf(expected) } = outcome
+  if (kind === expected.kind && apiVersion === apiVersionOf(expected)) return
+  throw invalidPatch(
+    `the patch changes kind and apiVersion to ${JSON.stringify({ kind, apiVersion })}`,
+  )
+}
+
+/** Brings what a patch has made of an object into the form of its kind. */
+export function readPatched(outcome: unknown, options: PatchedOptions): DecodedBody {
+  requireKind(outcome, options)
+  const { object, problems } = read(outcome, options)
+  if (options.fieldValidation === 'Strict' && problems.length > 0)
+    throw invalidPatch(strictError(problems))
+  return {
+    object: withTypeMeta(object, options.expected),
+    warnings: options.fieldValidation === 'Warn' ? problems : [],
+  }
 }

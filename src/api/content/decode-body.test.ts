@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { fieldValidationOf } from './checked-object.ts'
 import { type DecodeOptions, decodeBody } from './decode-body.ts'
-import { fieldValidationOf } from './field-validation.ts'
 
 const configMap = { group: '', version: 'v1', kind: 'ConfigMap' }
 const json = 'application/json'

@@ -1,14 +1,45 @@
 import { ApiError, badRequest } from '../../core/index.ts'
 import type { GroupVersionKind } from '../schema/index.ts'
 import { structOf } from '../schema/schema-of.ts'
-import { checkedObject, type DecodedBody, type DecodedValue, readObject } from './checked-object.ts'
-import type { FieldValidation } from './field-validation.ts'
-import { parseJson } from './json-text.ts'
-import { bodyMediaType } from './media-types.ts'
-import { decodeMessage } from './protobuf/decode-message.ts'
-import { openEnvelope } from './protobuf/envelope.ts'
-import { actualKind, checkKind, notRegistered, readTypeMeta } from './type-meta.ts'
-import { parseYaml } from './yaml-text.ts'
+import {
+  actualKind,
+  checkedObject,
+  checkKind,
+  type DecodedBody,
+  type DecodedValue,
+  type FieldValidation,
+  notRegistered,
+  readObject,
+  readTypeMeta,
+} from './checked-object.ts'
+import { parseJson } from './json.ts'
+import { decodeMessage, openEnvelope } from './protobuf.ts'
+import { parseYaml } from './yaml.ts'
+
+/** The encodings of a request body that are understood, as error messages list them. */
+export const supportedMediaTypes = [
+  'application/json',
+  'application/yaml',
+  'application/vnd.kubernetes.protobuf',
+] as const
+
+/** One of the encodings that are understood. */
+type BodyMediaType = (typeof supportedMediaTypes)[number]
+
+/** The error for a body in an encoding that is not among `accepted`. */
+const unsupportedMediaType = (accepted: readonly string[]): ApiError =>
+  new ApiError(
+    'UnsupportedMediaType',
+    `the body of the request was in an unknown format - accepted media types include: ${accepted.join(', ')}`,
+  )
+
+/** The encoding that a Content-Type header names; none means JSON. */
+function bodyMediaType(contentType: string | undefined): BodyMediaType {
+  const named = contentType?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
+  const found = named === '' ? supportedMediaTypes[0] : supportedMediaTypes.find((m) => m === named)
+  if (found === undefined) throw unsupportedMediaType(supportedMediaTypes)
+  return found
+}
 
 /** What a body is decoded as. */
 export interface DecodeOptions {

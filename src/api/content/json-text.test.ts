@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { parseJson } from './json-text.ts'
+import { parseJson } from './json.ts'
 
 /** Written by interop/go/protodump: texts that are not JSON, and what the real decoder says. */
 const faults: readonly { text: string; error: string }[] = JSON.parse(

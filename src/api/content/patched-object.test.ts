@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { parseJson } from './json-text.ts'
-import { readPatched } from './patched-object.ts'
+import { readPatched } from './checked-object.ts'
+import { parseJson } from './json.ts'
 
 const expected = { group: '', version: 'v1', kind: 'ConfigMap' }
 const outcome = (more: object) => ({ kind: 'ConfigMap', apiVersion: 'v1', metadata: {}, ...more })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { parseYaml } from './yaml-text.ts'
+import { parseYaml } from './yaml.ts'
 
 const parse = (text: string) => parseYaml(Buffer.from(text))
 

@@ -1,4 +1,5 @@
 import type { Clock, ClusterView, Key, Kind, KubeObject, Logger, Query } from '../../core/index.ts'
+
 import type { Pauses } from './work-queue.ts'
 
 /** An object that is gone; its uid is known when its end was seen. */

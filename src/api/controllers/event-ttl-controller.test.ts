@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { type KubeObject, kubeMicroTime, kubeTime } from '../../core/index.ts'
 import { FakeClusterView } from '../../testing/fake-cluster-view.ts'
 import { event } from '../kinds/index.ts'
-import { createEventTtlController } from './event-ttl-controller.ts'
+import { createEventTtlController } from './event-ttl.ts'
 
 const now = Date.parse('2026-01-01T12:00:00Z')
 const minutes = (count: number) => now - count * 60_000

@@ -1,8 +1,11 @@
 import { expect, test } from 'vitest'
 import { configMap, namespace, serviceAccount } from '../kinds/index.ts'
 import { LocalCluster } from './local-cluster.suite.ts'
-import { createRootCaController, type RootCaSource } from './root-ca-controller.ts'
-import { createServiceAccountController } from './service-account-controller.ts'
+import {
+  createRootCaController,
+  createServiceAccountController,
+  type RootCaSource,
+} from './namespace-objects.ts'
 
 const pem = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'
 const account = { namespace: 'team', name: 'default' }

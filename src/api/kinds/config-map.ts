@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
 import { type KubeObject, wellKnownKinds } from '../../core/index.ts'
-import { configKeyProblems } from '../validation/config-keys.ts'
 import {
   type FieldProblem,
   forbiddenValue,
@@ -8,8 +7,8 @@ import {
   invalidValue,
   tooLong,
 } from '../validation/field-problem.ts'
-import { ageColumn, column, nameColumn } from './columns.ts'
-import { defineKind } from './define-kind.ts'
+import { configKeyProblems } from '../validation/names.ts'
+import { ageColumn, column, defineKind, nameColumn } from './define-kind.ts'
 import { fieldsAt, flagAt, textMapAt } from './fields.ts'
 
 /** How many bytes the values of a ConfigMap or a Secret may have together. */

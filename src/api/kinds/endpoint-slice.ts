@@ -1,5 +1,4 @@
 import { type KubeObject, wellKnownKinds } from '../../core/index.ts'
-import { domainNameProblems } from '../validation/domain-name.ts'
 import {
   duplicateValue,
   type FieldProblem,
@@ -17,16 +16,19 @@ import {
   ipWarnings,
   parseIp,
 } from '../validation/ip.ts'
-import { labelValueProblems } from '../validation/label-rules.ts'
-import { fieldIsImmutable } from '../validation/metadata.ts'
-import { nameIsDnsSubdomain, type TextRule } from '../validation/names.ts'
-import { ageColumn, column, nameColumn } from './columns.ts'
-import { defineKind } from './define-kind.ts'
-import { appProtocolProblems, optionalLabelProblems, protocolProblems } from './endpoint-address.ts'
+import { fieldIsImmutable, labelValueProblems } from '../validation/metadata.ts'
+import { domainNameProblems, nameIsDnsSubdomain, type TextRule } from '../validation/names.ts'
+import {
+  type Allowances,
+  ageColumn,
+  column,
+  defineKind,
+  nameColumn,
+  sameMeaning,
+  withMore,
+} from './define-kind.ts'
+import { appProtocolProblems, optionalLabelProblems, protocolProblems } from './endpoints.ts'
 import { type Fields, fieldsAt, isUnset, recordsAt, setDefault, textAt, textsAt } from './fields.ts'
-import type { Allowances } from './kind-definition.ts'
-import { sameMeaning } from './same-meaning.ts'
-import { withMore } from './shortened-list.ts'
 
 const addressTypes = ['FQDN', 'IPv4', 'IPv6']
 const max = { endpoints: 1000, addresses: 100, ports: 20_000, hints: 8 } as const

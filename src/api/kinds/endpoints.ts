@@ -2,18 +2,46 @@ import { type KubeObject, wellKnownKinds } from '../../core/index.ts'
 import {
   type FieldProblem,
   invalidEach,
+  notSupported,
   problemsOfEach,
   required,
 } from '../validation/field-problem.ts'
 import { endpointIpProblems, ipProblems, ipWarnings } from '../validation/ip.ts'
-import { nameIsDnsSubdomain } from '../validation/names.ts'
-import { portNumberProblems } from '../validation/port-rules.ts'
-import { ageColumn, column, nameColumn } from './columns.ts'
-import { defineKind } from './define-kind.ts'
-import { appProtocolProblems, optionalLabelProblems, protocolProblems } from './endpoint-address.ts'
+import { qualifiedNameProblems } from '../validation/metadata.ts'
+import { dns1123LabelProblems, nameIsDnsSubdomain } from '../validation/names.ts'
+import { portNumberProblems, protocols } from '../validation/quantities.ts'
+import {
+  type Allowances,
+  ageColumn,
+  column,
+  defineKind,
+  nameColumn,
+  shownItems,
+  withMore,
+} from './define-kind.ts'
 import { type Fields, numberAt, recordsAt, setDefault, textAt } from './fields.ts'
-import type { Allowances } from './kind-definition.ts'
-import { shownItems, withMore } from './shortened-list.ts'
+
+/** Problems of a label-like name that may be absent. */
+export function optionalLabelProblems(parent: Fields, key: string, field: string): FieldProblem[] {
+  const value = textAt(parent, key)
+  return value ? invalidEach(`${field}.${key}`, value, dns1123LabelProblems(value)) : []
+}
+
+/** Problems of the transport protocol of a port. */
+export function protocolProblems(port: Fields, field: string): FieldProblem[] {
+  const protocol = textAt(port, 'protocol')
+  if (!protocol) return [required(`${field}.protocol`)]
+  return protocols.includes(protocol)
+    ? []
+    : [notSupported(`${field}.protocol`, protocol, protocols)]
+}
+
+/** Problems of the application protocol of a port. */
+export function appProtocolProblems(port: Fields, field: string): FieldProblem[] {
+  const name = port['appProtocol']
+  if (typeof name !== 'string') return []
+  return invalidEach(`${field}.appProtocol`, name, qualifiedNameProblems(name))
+}
 
 const addressLists = ['addresses', 'notReadyAddresses'] as const
 

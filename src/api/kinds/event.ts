@@ -5,10 +5,9 @@ import {
   invalidValue,
   required,
 } from '../validation/field-problem.ts'
-import { qualifiedNameProblems } from '../validation/label-rules.ts'
+import { qualifiedNameProblems } from '../validation/metadata.ts'
 import { nameIsPathSegment } from '../validation/names.ts'
-import { column, timeSince, wideColumn } from './columns.ts'
-import { defineKind } from './define-kind.ts'
+import { column, defineKind, timeSince, wideColumn } from './define-kind.ts'
 import { fieldsAt, isUnset, numberAt, textAt } from './fields.ts'
 
 const involved = (object: KubeObject) => fieldsAt(object, 'involvedObject')

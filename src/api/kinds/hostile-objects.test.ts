@@ -2,7 +2,7 @@ import { cpuUsage } from 'node:process'
 import { expect, test } from 'vitest'
 import type { KubeObject } from '../../core/index.ts'
 import { checkStructure, schemaOf } from '../schema/index.ts'
-import { renderTable } from '../table/index.ts'
+import { renderTable } from '../serving/table.ts'
 import { causesOf, validateCreate, validateUpdate } from '../validation/index.ts'
 import { kindDefinitions } from './index.ts'
 

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { timeSince } from './columns.ts'
-import { humanDuration } from './human-duration.ts'
+import { humanDuration, timeSince } from './define-kind.ts'
 
 const s = 1000
 const m = 60 * s

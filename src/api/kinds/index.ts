@@ -1,18 +1,17 @@
 import type { Kind, KubeObject } from '../../core/index.ts'
 import { certificateSigningRequest } from './certificate-signing-request.ts'
 import { configMap } from './config-map.ts'
+import type { KindDefinition } from './define-kind.ts'
 import { endpointSlice } from './endpoint-slice.ts'
 import { endpoints } from './endpoints.ts'
 import { event } from './event.ts'
-import type { KindDefinition } from './kind-definition.ts'
 import { lease } from './lease.ts'
 import { namespace } from './namespace.ts'
 import { node } from './node.ts'
-import { pod } from './pod.ts'
-import { clusterRoleBinding, roleBinding } from './rbac-bindings.ts'
-import { clusterRole, role } from './rbac-roles.ts'
+import { pod } from './pod/pod.ts'
+import { clusterRole, clusterRoleBinding, role, roleBinding } from './rbac.ts'
 import { secret } from './secret.ts'
-import { service } from './service.ts'
+import { service } from './service/service.ts'
 import { serviceAccount } from './service-account.ts'
 
 /** Every kind that is stored, in the order that API discovery lists them. */
@@ -69,7 +68,7 @@ export function definitionOfObject(
   return byKind.get(resourceKey(group, object.apiVersion.slice(slash + 1), object.kind))
 }
 
-export * from './kind-definition.ts'
+export * from './define-kind.ts'
 export {
   clusterRole,
   configMap,

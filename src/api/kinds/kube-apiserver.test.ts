@@ -2,16 +2,16 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { invalid, type KubeObject, systemClock } from '../../core/index.ts'
 import { checkStructure, schemaOf } from '../schema/index.ts'
-import { renderTable } from '../table/index.ts'
+import { renderTable } from '../serving/table.ts'
 import {
   toCause,
   validateCreate,
   validateMetadataUpdate,
   validateUpdate,
 } from '../validation/index.ts'
+import type { KindDefinition } from './define-kind.ts'
 import { definitionOfObject } from './index.ts'
-import type { KindDefinition } from './kind-definition.ts'
-import { ServiceIps } from './service-ips.ts'
+import { ServiceIps } from './service/ips.ts'
 
 interface Cause {
   readonly reason: string

@@ -1,7 +1,6 @@
 import type { KubeObject } from '../../core/index.ts'
 import { type FieldProblem, invalidValue } from '../validation/field-problem.ts'
-import { ageColumn, column, nameColumn } from './columns.ts'
-import { defineKind } from './define-kind.ts'
+import { ageColumn, column, defineKind, nameColumn } from './define-kind.ts'
 import { ensureFields, fieldsAt, numberAt, textAt } from './fields.ts'
 
 function dropCoordination(draft: KubeObject): void {

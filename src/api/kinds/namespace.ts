@@ -5,11 +5,16 @@ import {
   invalidValue,
   problemsOfEach,
 } from '../validation/field-problem.ts'
-import { qualifiedNameProblems } from '../validation/label-rules.ts'
-import { unqualifiedProblems } from '../validation/metadata.ts'
+import { qualifiedNameProblems, unqualifiedProblems } from '../validation/metadata.ts'
 import { nameIsDnsLabel } from '../validation/names.ts'
-import { ageColumn, column, nameColumn } from './columns.ts'
-import { defineKind, mergeParts, statusSubresource } from './define-kind.ts'
+import {
+  ageColumn,
+  column,
+  defineKind,
+  mergeParts,
+  nameColumn,
+  statusSubresource,
+} from './define-kind.ts'
 import { carryOver, ensureFields, fieldsAt, setDefault, textAt, textsAt } from './fields.ts'
 
 const nameLabel = 'kubernetes.io/metadata.name'

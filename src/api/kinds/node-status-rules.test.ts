@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { toCause } from '../validation/index.ts'
-import { featureProblems, swapProblems } from './node-status-rules.ts'
+import { featureProblems, swapProblems } from './node.ts'
 
 const nodeWith = (status: object) => ({
   kind: 'Node',

@@ -1,6 +1,6 @@
 import type { KubeObject } from '../../core/index.ts'
-import { cidrProblems } from '../validation/cidr.ts'
 import {
+  asGoStruct,
   duplicateValue,
   type FieldProblem,
   forbiddenValue,
@@ -8,22 +8,116 @@ import {
   invalidValue,
   problemsOfEach,
 } from '../validation/field-problem.ts'
-import { asGoStruct } from '../validation/go-format.ts'
-import { quantityProblems } from '../validation/resource-quantities.ts'
-import { defineKind, statusSubresource } from './define-kind.ts'
+import { cidrProblems } from '../validation/ip.ts'
+import { quantityProblems } from '../validation/quantities.ts'
+import {
+  ageColumn,
+  type Column,
+  column,
+  defineKind,
+  nameColumn,
+  statusSubresource,
+  wideColumn,
+} from './define-kind.ts'
 import {
   ensureFields,
   type Fields,
   fieldsAt,
   flagAt,
   isUnset,
+  numberAt,
   recordsAt,
   textAt,
   textsAt,
 } from './fields.ts'
-import { nodeColumns } from './node-columns.ts'
-import { featureProblems, swapProblems } from './node-status-rules.ts'
 import { taintProblems } from './taints.ts'
+
+const rolePrefix = 'node-role.kubernetes.io/'
+const roleLabel = 'kubernetes.io/role'
+
+function statusOf(object: KubeObject): string {
+  const conditions = recordsAt(fieldsAt(object, 'status'), 'conditions')
+  const ready = conditions.findLast((condition) => condition['type'] === 'Ready')
+  const readiness = ready ? (ready['status'] === 'True' ? 'Ready' : 'NotReady') : 'Unknown'
+  const isCordoned = flagAt(fieldsAt(object, 'spec'), 'unschedulable')
+  return isCordoned ? `${readiness},SchedulingDisabled` : readiness
+}
+
+function roleOf([label, value]: [string, string]): string {
+  if (label.startsWith(rolePrefix)) return label.slice(rolePrefix.length)
+  return label === roleLabel ? value : ''
+}
+
+function rolesOf(object: KubeObject): string {
+  const roles = Object.entries(object.metadata.labels ?? {})
+    .map(roleOf)
+    .filter(Boolean)
+  return [...new Set(roles)].sort().join(',') || '<none>'
+}
+
+function addressOf(object: KubeObject, type: string): string {
+  const addresses = recordsAt(fieldsAt(object, 'status'), 'addresses')
+  const found = addresses.find((address) => address['type'] === type)
+  return found ? textAt(found, 'address') : '<none>'
+}
+
+const infoOf = (object: KubeObject, key: string): string =>
+  textAt(fieldsAt(fieldsAt(object, 'status'), 'nodeInfo'), key)
+
+function kernelOf(object: KubeObject): string {
+  const kernel = infoOf(object, 'kernelVersion') || '<unknown>'
+  const architecture = infoOf(object, 'architecture')
+  return architecture ? `${kernel} (${architecture})` : kernel
+}
+
+/** What `kubectl get nodes` shows. */
+const nodeColumns: readonly Column[] = [
+  nameColumn,
+  column('Status', 'Whether the node takes pods.', statusOf),
+  column('Roles', 'What the node is for, by its labels.', rolesOf),
+  ageColumn,
+  column('Version', 'Version of the kubelet.', (object) => infoOf(object, 'kubeletVersion')),
+  wideColumn('Internal-IP', 'Address inside the cluster.', (object) =>
+    addressOf(object, 'InternalIP'),
+  ),
+  wideColumn('External-IP', 'Address for the outside.', (object) =>
+    addressOf(object, 'ExternalIP'),
+  ),
+  wideColumn('OS-Image', 'Operating system.', (object) => infoOf(object, 'osImage') || '<unknown>'),
+  wideColumn('Kernel-Version', 'Kernel and architecture.', kernelOf),
+  wideColumn(
+    'Container-Runtime',
+    'What runs the containers.',
+    (object) => infoOf(object, 'containerRuntimeVersion') || '<unknown>',
+  ),
+]
+
+const featureName = /^[A-Z][A-Za-z0-9]*(\/[A-Za-z0-9]+)*$/
+const featureWords =
+  "must start with an UpperCamelCase segment, with subsequent segments separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes"
+
+/** Problems of the features that a kubelet says it has: sorted, each once, well named. */
+export function featureProblems(draft: KubeObject): FieldProblem[] {
+  return textsAt(fieldsAt(draft, 'status'), 'declaredFeatures').flatMap((name, index, all) => {
+    const field = `status.declaredFeatures[${index}]`
+    const before = all[index - 1] ?? ''
+    return [
+      ...(index > 0 && name === before ? [duplicateValue(field, name)] : []),
+      ...(name < before ? [invalidValue(field, name, 'list must be sorted alphabetically')] : []),
+      ...(featureName.test(name)
+        ? []
+        : [invalidValue(field, name, `invalid feature name "${name}": ${featureWords}`)]),
+    ]
+  })
+}
+
+/** Problems of the swap space of a new node. Kubernetes names the field so. */
+export function swapProblems(draft: KubeObject): FieldProblem[] {
+  const swap = fieldsAt(fieldsAt(fieldsAt(draft, 'status'), 'nodeInfo'), 'swap')
+  const capacity = numberAt(swap, 'capacity') ?? 1
+  const field = 'metadata.nodeSwapStatus.capacity'
+  return capacity > 0 ? [] : [invalidValue(field, capacity, 'must be greater than zero')]
+}
 
 /** The older single field and the list agree; the single one counts when they differ. */
 function alignPodCidrs(spec: Fields): void {

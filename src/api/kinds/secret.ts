@@ -1,5 +1,4 @@
 import type { KubeObject } from '../../core/index.ts'
-import { configKeyProblems } from '../validation/config-keys.ts'
 import {
   type FieldProblem,
   invalidEach,
@@ -8,9 +7,9 @@ import {
   tooLong,
 } from '../validation/field-problem.ts'
 import { fieldIsImmutable } from '../validation/metadata.ts'
-import { ageColumn, column, nameColumn } from './columns.ts'
+import { configKeyProblems } from '../validation/names.ts'
 import { decodedBytes, immutableDataProblems, maxDataBytes } from './config-map.ts'
-import { defineKind } from './define-kind.ts'
+import { ageColumn, column, defineKind, nameColumn } from './define-kind.ts'
 import { fieldsAt, setDefault, textAt, textMapAt } from './fields.ts'
 
 function foldStringData(draft: KubeObject): void {

@@ -1,4 +1,5 @@
 import {
+  asGoStruct,
   type FieldProblem,
   invalidEach,
   invalidValue,
@@ -6,8 +7,7 @@ import {
   problemsOfEach,
   required,
 } from '../validation/field-problem.ts'
-import { asGoStruct } from '../validation/go-format.ts'
-import { labelValueProblems, qualifiedNameProblems } from '../validation/label-rules.ts'
+import { labelValueProblems, qualifiedNameProblems } from '../validation/metadata.ts'
 import { type Fields, textAt } from './fields.ts'
 
 const taintNames = { Key: 'key', Value: 'value', Effect: 'effect', TimeAdded: 'timeAdded' }

@@ -1,11 +1,52 @@
-import { isRecord } from '../../core/index.ts'
+import { ApiError, isRecord } from '../../core/index.ts'
+import { deepCopy, malformedPatch, patchDoesNotApply } from './errors.ts'
 import { applyJsonPatch } from './json-patch.ts'
-import { deepCopy } from './json-value.ts'
-import type { PatchType } from './media-types.ts'
-import { applyMergePatch } from './merge-patch.ts'
-import { patchDoesNotApply } from './patch-errors.ts'
-import type { PatchSchema } from './strategic/patch-schema.ts'
-import { applyStrategicMergePatch } from './strategic-merge-patch.ts'
+import type { PatchSchema } from './strategic-directives.ts'
+import { applyStrategicMergePatch } from './strategic-merge.ts'
+
+/** The kinds of patch that can be applied. */
+export type PatchType = 'json' | 'merge' | 'strategic'
+
+/** The media type that announces each kind of patch. */
+export const patchMediaTypes = {
+  'application/json-patch+json': 'json',
+  'application/merge-patch+json': 'merge',
+  'application/strategic-merge-patch+json': 'strategic',
+} as const satisfies Readonly<Record<string, PatchType>>
+
+const known: ReadonlyMap<string, PatchType> = new Map(Object.entries(patchMediaTypes))
+
+const applySentence =
+  'server-side apply is not supported here: run `kubectl apply` without --server-side ' +
+  '(client-side apply), or send one of these patch types instead'
+
+/** The kind of patch that a Content-Type header announces; throws a 415 that names the way out. */
+export function patchTypeOf(contentType: string | undefined): PatchType {
+  const mediaType = contentType?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
+  const type = known.get(mediaType)
+  if (type !== undefined) return type
+  const accepted = [...known.keys()].join(', ')
+  const problem = mediaType.startsWith('application/apply-patch+')
+    ? `${applySentence}: ${accepted}`
+    : `the body of the request was in an unknown format - accepted media types include: ${accepted}`
+  throw new ApiError('UnsupportedMediaType', problem)
+}
+
+function merged(target: unknown, patch: unknown): unknown {
+  if (!isRecord(patch)) return patch
+  const result = new Map(isRecord(target) ? Object.entries(target) : [])
+  for (const [key, value] of Object.entries(patch)) {
+    if (value === null) result.delete(key)
+    else result.set(key, merged(result.get(key), value))
+  }
+  return Object.fromEntries(result)
+}
+
+/** RFC 7396: objects merge, null deletes, everything else replaces. */
+function applyMergePatch(patch: unknown, original: Readonly<Record<string, unknown>>): unknown {
+  if (!isRecord(patch)) throw malformedPatch('a merge patch is an object')
+  return merged(original, patch)
+}
 
 function patched(
   type: PatchType,

@@ -1,3 +1,2 @@
-export { applyPatch } from './apply-patch.ts'
-export { type PatchType, patchMediaTypes, patchTypeOf } from './media-types.ts'
-export type { PatchSchema } from './strategic/patch-schema.ts'
+export { applyPatch, type PatchType, patchMediaTypes, patchTypeOf } from './apply-patch.ts'
+export type { PatchSchema } from './strategic-directives.ts'

@@ -1,15 +1,93 @@
 import { ApiError, isRecord } from '../../core/index.ts'
-import {
-  type Container,
-  containerOf,
-  insertAt,
-  parsePointer,
-  removeAt,
-  replaceAt,
-  valueAt,
-} from './json-pointer.ts'
-import { deepCopy, depthOf, jsonEqual } from './json-value.ts'
-import { malformedPatch, patchDoesNotApply } from './patch-errors.ts'
+import { deepCopy, depthOf, jsonEqual, malformedPatch, patchDoesNotApply } from './errors.ts'
+
+/** RFC 6901: the steps from the whole document to one place; `undefined` when it is not a pointer. */
+function parsePointer(pointer: string): string[] | undefined {
+  if (pointer === '') return []
+  if (!pointer.startsWith('/')) return undefined
+  return pointer
+    .slice(1)
+    .split('/')
+    .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
+}
+
+/** Something that has places: an array or an object. */
+type Container = unknown[] | Record<string, unknown>
+
+const isContainer = (value: unknown): value is Container => Array.isArray(value) || isRecord(value)
+
+/**
+ * The index that a step names in an array of `length`. Kubernetes also counts from the end: -1 is
+ * the last place.
+ */
+function indexOf(step: string, length: number): number | undefined {
+  if (!/^[+-]?\d{1,9}$/.test(step)) return undefined
+  const index = Number(step)
+  const counted = index < 0 ? index + length : index
+  return counted >= 0 && counted < length ? counted : undefined
+}
+
+/** What a step leads to; absent is told from null. */
+function valueAt(container: Container, step: string): { value: unknown } | undefined {
+  if (Array.isArray(container)) {
+    const index = indexOf(step, container.length)
+    return index === undefined ? undefined : { value: container[index] }
+  }
+  return Object.hasOwn(container, step) ? { value: container[step] } : undefined
+}
+
+/** The container that all steps but the last lead to. */
+function containerOf(document: unknown, steps: readonly string[]): Container | undefined {
+  let place: unknown = document
+  for (const step of steps.slice(0, -1)) {
+    if (!isContainer(place)) return undefined
+    place = valueAt(place, step)?.value
+  }
+  return isContainer(place) ? place : undefined
+}
+
+function setOwn(object: Record<string, unknown>, key: string, value: unknown): void {
+  // Plain assignment to `__proto__` would change what the object inherits.
+  Object.defineProperty(object, key, {
+    value,
+    writable: true,
+    enumerable: true,
+    configurable: true,
+  })
+}
+
+/** Puts a value at a place, between others in an array; false when there is no such place. */
+function insertAt(container: Container, step: string, value: unknown): boolean {
+  if (!Array.isArray(container)) {
+    setOwn(container, step, value)
+    return true
+  }
+  const index = step === '-' ? container.length : indexOf(step, container.length + 1)
+  if (index === undefined) return false
+  container.splice(index, 0, value)
+  return true
+}
+
+/** Puts a value in the place of another; an object need not have had one, as in Kubernetes. */
+function replaceAt(container: Container, step: string, value: unknown): boolean {
+  if (!Array.isArray(container)) {
+    setOwn(container, step, value)
+    return true
+  }
+  const index = indexOf(step, container.length)
+  if (index === undefined) return false
+  container[index] = value
+  return true
+}
+
+/** Takes a value away; false when it was not there. */
+function removeAt(container: Container, step: string): boolean {
+  if (!Array.isArray(container)) return Object.hasOwn(container, step) && delete container[step]
+  const index = indexOf(step, container.length)
+  if (index === undefined) return false
+  container.splice(index, 1)
+  return true
+}
 
 const maxOperations = 10_000
 /** All that `copy` operations may add: ten of them in a row could otherwise double the object ten times. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { decodeContinue, encodeContinue } from './continue-token.ts'
+import { decodeContinue, encodeContinue } from './list.ts'
 
 const prefix = 'core/configmaps/default/'
 const token = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')

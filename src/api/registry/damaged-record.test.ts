@@ -6,12 +6,12 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type ApiError, type KubeObject, silentLogger, systemClock } from '../../core/index.ts'
 import { type EmbeddedStore, openEmbeddedStore, RecordDamaged } from '../../storage/index.ts'
 import { configMap, namespace } from '../kinds/index.ts'
-import { explainStoreFailure } from '../serving/store-failures.ts'
-import { createObject } from './create-object.ts'
-import { deleteObject } from './delete-object.ts'
-import { listObjects } from './list-objects.ts'
+import { explainStoreFailure } from '../serving/call.ts'
+import { createObject } from './create.ts'
+import { deleteObject } from './delete.ts'
+import { listObjects } from './list.ts'
 import { LocalClusterView, serverUser } from './local-cluster-view.ts'
-import type { RegistryContext } from './registry-context.ts'
+import type { RegistryContext } from './registry.ts'
 
 const signal = AbortSignal.timeout(20_000)
 const writing = { user: serverUser, dryRun: false, signal }

@@ -1,8 +1,8 @@
 import { ApiError, apiVersionOf, type Key, type KubeObject } from '../../core/index.ts'
 import { RecordDamaged, type StoredRecord, type StoreEvent } from '../../storage/index.ts'
-import type { KindDefinition } from '../kinds/kind-definition.ts'
-import { storeKey } from './keys.ts'
-import type { RegistryContext } from './registry-context.ts'
+import type { KindDefinition } from '../kinds/define-kind.ts'
+import { storeKey } from './object-bytes.ts'
+import type { RegistryContext } from './registry.ts'
 
 /** The record of an object, or the damage that keeps it from being read. */
 export function readEvenDamaged(

@@ -3,12 +3,12 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { systemClock } from '../../core/index.ts'
 import { openMemoryStore } from '../../storage/index.ts'
 import { configMap, namespace } from '../kinds/index.ts'
-import { createObject } from './create-object.ts'
-import { deleteObject } from './delete-object.ts'
-import { keyOf } from './keys.ts'
-import { type ListQuery, listObjects } from './list-objects.ts'
+import { createObject } from './create.ts'
+import { deleteObject } from './delete.ts'
+import { type ListQuery, listObjects } from './list.ts'
 import { serverUser } from './local-cluster-view.ts'
-import type { RegistryContext } from './registry-context.ts'
+import { keyOf } from './object-bytes.ts'
+import type { RegistryContext } from './registry.ts'
 
 const signal = AbortSignal.timeout(20_000)
 const writing = { user: serverUser, dryRun: false, signal }

@@ -14,19 +14,17 @@ import {
   type WatchEvent,
   wellKnown,
 } from '../../core/index.ts'
+import type { KindDefinition, Subresource } from '../kinds/define-kind.ts'
 import { definitionOfObject, definitionOfResource } from '../kinds/index.ts'
-import type { KindDefinition, Subresource } from '../kinds/kind-definition.ts'
-import { ChangeQueue } from './change-queue.ts'
-import { createObject } from './create-object.ts'
-import { deleteObject } from './delete-object.ts'
-import { storeKey } from './keys.ts'
-import { listObjects } from './list-objects.ts'
-import { decodeObject } from './object-bytes.ts'
+import { createObject } from './create.ts'
+import { deleteObject } from './delete.ts'
+import { listObjects } from './list.ts'
+import { decodeObject, storeKey } from './object-bytes.ts'
 import { requireSameUid } from './prepare-update.ts'
-import type { RegistryContext } from './registry-context.ts'
+import type { RegistryContext } from './registry.ts'
 import { parseResourceVersion } from './resource-version.ts'
-import { updateObject } from './update-object.ts'
-import { changeOf, watchObjects } from './watch-objects.ts'
+import { updateObject } from './update.ts'
+import { ChangeQueue, changeOf, watchObjects } from './watch.ts'
 
 /** Answers a review on behalf of the cluster itself. */
 export type Reviewer = (

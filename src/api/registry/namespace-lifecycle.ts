@@ -1,9 +1,8 @@
 import { ApiError, forbidden, type Kind, type KubeObject, notFound } from '../../core/index.ts'
-import type { KindDefinition } from '../kinds/kind-definition.ts'
+import type { KindDefinition } from '../kinds/define-kind.ts'
 import { namespace } from '../kinds/namespace.ts'
-import { storeKey } from './keys.ts'
-import { decodeObject } from './object-bytes.ts'
-import type { RegistryContext } from './registry-context.ts'
+import { decodeObject, storeKey } from './object-bytes.ts'
+import type { RegistryContext } from './registry.ts'
 
 const { kind: namespaceKind } = namespace
 

@@ -5,10 +5,11 @@ import {
   invalid,
   type Kind,
   type KubeObject,
+  type ObjectMeta,
   objectModified,
 } from '../../core/index.ts'
 import type { StoredRecord } from '../../storage/index.ts'
-import type { KindDefinition, Subresource } from '../kinds/kind-definition.ts'
+import type { KindDefinition, Subresource } from '../kinds/define-kind.ts'
 import {
   causesOf,
   type FieldProblem,
@@ -17,8 +18,14 @@ import {
   validateUpdate,
 } from '../validation/index.ts'
 import { decodeObject } from './object-bytes.ts'
-import type { RegistryContext, WriteOptions } from './registry-context.ts'
-import { dropUnkept } from './unkept-metadata.ts'
+import type { RegistryContext, WriteOptions } from './registry.ts'
+
+const unkept = ['managedFields', 'selfLink'] as const
+
+/** Drops what clients may send in metadata and nobody keeps here. */
+export function dropUnkept(metadata: ObjectMeta): void {
+  for (const field of unkept) Reflect.deleteProperty(metadata, field)
+}
 
 /** An object as it is before a change. */
 export interface Before {

@@ -1,5 +1,5 @@
 import { ApiError, badRequest, pause } from '../../core/index.ts'
-import type { RegistryContext } from './registry-context.ts'
+import type { RegistryContext } from './registry.ts'
 
 /** How long a read waits for a revision that this server has not seen yet. */
 const patienceMs = 3_000

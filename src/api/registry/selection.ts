@@ -1,6 +1,6 @@
 import type { Kind, KubeObject } from '../../core/index.ts'
 import type { StoredRecord } from '../../storage/index.ts'
-import type { KindDefinition } from '../kinds/kind-definition.ts'
+import type { KindDefinition } from '../kinds/define-kind.ts'
 import {
   type FieldSelector,
   type LabelSelector,
@@ -8,8 +8,7 @@ import {
   parseFieldSelector,
   parseLabelSelector,
 } from '../selectors/index.ts'
-import { keyOf } from './keys.ts'
-import { decodeObject } from './object-bytes.ts'
+import { decodeObject, keyOf } from './object-bytes.ts'
 
 /** Tells of a stored record whether a request's selectors mean it. */
 export interface Selection {

@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { type KubeObject, systemClock } from '../../core/index.ts'
 import { openMemoryStore } from '../../storage/index.ts'
+import type { KindDefinition } from '../kinds/define-kind.ts'
 import { kindDefinitions } from '../kinds/index.ts'
-import type { KindDefinition } from '../kinds/kind-definition.ts'
-import { createObject } from './create-object.ts'
+import { createObject } from './create.ts'
 import { serverUser } from './local-cluster-view.ts'
-import type { RegistryContext, WriteHook } from './registry-context.ts'
-import { updateObject } from './update-object.ts'
+import type { RegistryContext, WriteHook } from './registry.ts'
+import { updateObject } from './update.ts'
 
 const signal = new AbortController().signal
 const writing = { user: serverUser, dryRun: false, signal }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { toCause } from '../validation/index.ts'
-import { accessReviewProblems } from './access-problems.ts'
+import { accessReviewProblems } from './access-review.ts'
 
 type Kind = 'LocalSubjectAccessReview' | 'SelfSubjectAccessReview' | 'SubjectAccessReview'
 

@@ -1,6 +1,7 @@
 import {
   type Authorizer,
   type Clock,
+  type Kind,
   type KubeObject,
   kubeTime,
   notServed,
@@ -8,11 +9,9 @@ import {
   type UserInfo,
 } from '../../core/index.ts'
 import { reviewAccess, reviewRules } from './access-review.ts'
-import type { IssueToken } from './token-request.ts'
-import { type AuthenticateToken, reviewSelf, reviewToken } from './token-review.ts'
+import { type AuthenticateToken, type IssueToken, reviewSelf, reviewToken } from './token-review.ts'
 
-export { type ReviewResource, reviewResources } from './review-table.ts'
-export type { IssuedToken, IssueToken, TokenRequestCall } from './token-request.ts'
+export type { IssuedToken, IssueToken, TokenRequestCall } from './token-review.ts'
 
 /** What reviews are answered with. */
 export interface ReviewSources {
@@ -49,3 +48,34 @@ export async function answerReview(
       return (await sources.issueToken({ object, asker, dryRun: false }, signal)).object
   }
 }
+
+/** A kind that is asked by POST and never stored. */
+export interface ReviewResource extends Kind {
+  readonly kind: ReviewKind
+  readonly singular: string
+}
+
+const authentication = { group: 'authentication.k8s.io', version: 'v1' } as const
+const authorization = { group: 'authorization.k8s.io', version: 'v1' } as const
+
+const review = (
+  groupVersion: { readonly group: string; readonly version: string },
+  kind: ReviewKind,
+  namespaced = false,
+): ReviewResource => ({
+  ...groupVersion,
+  kind,
+  resource: `${kind.toLowerCase()}s`,
+  singular: kind.toLowerCase(),
+  namespaced,
+})
+
+/** Every review that the API serves at a path of its own. */
+export const reviewResources: readonly ReviewResource[] = [
+  review(authentication, 'SelfSubjectReview'),
+  review(authentication, 'TokenReview'),
+  review(authorization, 'LocalSubjectAccessReview', true),
+  review(authorization, 'SelfSubjectAccessReview'),
+  review(authorization, 'SelfSubjectRulesReview'),
+  review(authorization, 'SubjectAccessReview'),
+]

@@ -1,5 +1,4 @@
-export { checkStructure } from './check-structure.ts'
-export { StructureMismatch } from './mismatch.ts'
+export { checkStructure, StructureMismatch } from './check-structure.ts'
 export { schemaOf } from './schema-of.ts'
 export type {
   FieldSchema,

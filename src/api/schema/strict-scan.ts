@@ -1,4 +1,4 @@
-import { elementType, typeMismatch } from './mismatch.ts'
+import { elementType, typeMismatch } from './check-structure.ts'
 import type { FieldSchema, StructSchema } from './schema-types.ts'
 
 /** As many strict errors as Kubernetes reports at most. */

@@ -1,5 +1,5 @@
 export { type FieldSelector, parseFieldSelector, type SelectableKind } from './field-selector.ts'
-export type { Labels } from './label-requirement.ts'
+export type { Labels } from './label-selector.ts'
 export {
   type LabelSelector,
   labelSelectorFromSet,

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import { expect, test } from 'vitest'
-import { combineCrc32 } from './combine-crc32.ts'
+import { combineCrc32 } from './list-cache.ts'
 
 test.each([
   [0, 0],

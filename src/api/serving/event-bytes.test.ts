@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import type { StoredRecord, StoreEvent } from '../../storage/index.ts'
 import { kindDefinitions } from '../kinds/index.ts'
 import { selectionOf } from '../registry/selection.ts'
-import type { EventEncoder } from './event-bytes.ts'
-import { servedResources } from './served-resource.ts'
+import { servedResources } from './call.ts'
+import type { EventEncoder } from './watch-events.ts'
 
 const resource = servedResources(kindDefinitions).get('/v1/pods')!
 const now = () => 0

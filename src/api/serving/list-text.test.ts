@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { compactJson, prettyJson, yamlText } from './list-text.ts'
+import { compactJson, prettyJson, yamlText } from './list.ts'
+import { loadYamlWriter } from './response.ts'
 import type { ListView } from './views.ts'
-import { loadYamlWriter } from './yaml-text.ts'
 
 const view: ListView = {
   frame: { kind: 'ThingList', apiVersion: 'v1', metadata: { resourceVersion: '7' } },

@@ -8,24 +8,25 @@ import {
   notServed,
   type RequestInfo,
 } from '../../core/index.ts'
+import type { KindDefinition } from '../kinds/define-kind.ts'
 import { kindDefinitions } from '../kinds/index.ts'
-import type { KindDefinition } from '../kinds/kind-definition.ts'
 import { runBytes } from '../registry/object-bytes.ts'
-import type { RegistryContext } from '../registry/registry-context.ts'
+import type { RegistryContext } from '../registry/registry.ts'
 import { type ReviewSources, reviewResources } from '../reviews/index.ts'
-import type { ApiCall } from './api-call.ts'
-import { handleDelete, handleDeleteCollection } from './delete-request.ts'
-import { CompressedRuns } from './gzip-runs.ts'
-import type { WatchLimits } from './open-watch.ts'
-import { handleList } from './read-list.ts'
-import { handleGet } from './read-object.ts'
-import { handleReview } from './review-request.ts'
-import { RunCache } from './run-cache.ts'
-import { type ServedResource, servedResources } from './served-resource.ts'
-import { explainStoreFailure } from './store-failures.ts'
-import { warn } from './warn.ts'
-import { handleWatch } from './watch-request.ts'
-import { handleCreate, handlePatch, handleUpdate } from './write-object.ts'
+import {
+  type ApiCall,
+  explainStoreFailure,
+  type ServedResource,
+  servedResources,
+  warn,
+} from './call.ts'
+import { handleDelete, handleDeleteCollection } from './delete.ts'
+import { handleGet } from './get.ts'
+import { handleList } from './list.ts'
+import { CompressedRuns, RunCache } from './list-cache.ts'
+import { handleReview } from './review.ts'
+import { handleWatch, type WatchLimits } from './watch.ts'
+import { handleCreate, handlePatch, handleUpdate } from './write.ts'
 
 /** A resource or subresource that a feature serves itself, such as `serviceaccounts/token`. */
 export type ResourceHandler = (

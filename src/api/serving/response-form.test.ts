@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { responseForm, streamForm } from './response-form.ts'
+import { responseForm, streamForm } from './response.ts'
 
 const table = 'as=Table;v=v1;g=meta.k8s.io'
 

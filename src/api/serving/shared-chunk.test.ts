@@ -7,7 +7,7 @@ import {
 } from 'node:http2'
 import { type AddressInfo, connect } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
-import { writeShared } from './shared-chunk.ts'
+import { writeShared } from './watch-events.ts'
 
 const running: (Server | Http2Server)[] = []
 afterEach(() => {

@@ -1,17 +1,13 @@
 import type { IncomingMessage } from 'node:http'
 import { invalid, type KubeObject, methodNotAllowed, notServed } from '../../core/index.ts'
-import type { ExtraSubresource } from '../documents/index.ts'
-import { dropUnkept } from '../registry/unkept-metadata.ts'
+import type { ExtraSubresource } from '../discovery/index.ts'
+import { dropUnkept } from '../registry/prepare-update.ts'
 import type { IssueToken } from '../reviews/index.ts'
-import { toPartialObjectMetadata } from '../table/index.ts'
-import { type RequestCall, wantsPretty } from './api-call.ts'
-import { decodeSentBytes } from './decode-sent.ts'
-import { placeInNamespace } from './place-in-namespace.ts'
+import { placeInNamespace, type RequestCall, wantsPretty, warn, writeParametersOf } from './call.ts'
 import type { ResourceHandler } from './resource-api.ts'
-import { notAcceptable, responseForm } from './response-form.ts'
-import { sendValue } from './send.ts'
-import { warn } from './warn.ts'
-import { writeParametersOf } from './write-parameters.ts'
+import { notAcceptable, responseForm, sendValue } from './response.ts'
+import { toPartialObjectMetadata } from './table.ts'
+import { decodeSentBytes } from './write.ts'
 
 const kind = { group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest' } as const
 

@@ -1,14 +1,14 @@
 import { apiVersionOf, badRequest, type KubeObject } from '../../core/index.ts'
-import type { ListPage } from '../registry/list-objects.ts'
+import type { ListPage } from '../registry/list.ts'
+import type { ApiCall } from './call.ts'
+import type { ResponseForm } from './response.ts'
 import {
   type IncludeObject,
   type ListMeta,
   renderTable,
   toPartialObjectMetadata,
   toPartialObjectMetadataList,
-} from '../table/index.ts'
-import type { ApiCall } from './api-call.ts'
-import type { ResponseForm } from './response-form.ts'
+} from './table.ts'
 
 /** How much of each object a table's rows carry; throws a 400 for what is no such amount. */
 export function includeObject(call: Pick<ApiCall, 'info'>): IncludeObject {

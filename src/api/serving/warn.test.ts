@@ -1,7 +1,7 @@
 import { ServerResponse } from 'node:http'
 import { expect, test } from 'vitest'
-import type { RequestCall } from './api-call.ts'
-import { warn } from './warn.ts'
+import type { RequestCall } from './call.ts'
+import { warn } from './call.ts'
 
 /** What a client reads, over a response of HTTP/1.1, which refuses what no header can be. */
 function told(...calls: string[][]): string[] {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { ApiError } from '../../core/index.ts'
-import type { OptionsKind } from './refuse-options.ts'
-import { writeParametersOf } from './write-parameters.ts'
+import type { OptionsKind } from './call.ts'
+import { writeParametersOf } from './call.ts'
 
 const read = (query: string, kind: OptionsKind = 'CreateOptions') =>
   writeParametersOf(new URLSearchParams(query), kind)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { cidrProblems, formatCidr, parseCidr } from './cidr.ts'
+import { cidrProblems, formatCidr, parseCidr } from './ip.ts'
 
 test.each(['10.96.0.0/12', '0.0.0.0/0', '192.0.2.1/32', 'fd00::/108', '::/0'])(
   '%s is a range',

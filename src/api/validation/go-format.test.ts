@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { asGoStruct, goValue } from './go-format.ts'
+import { asGoStruct, goValue } from './field-problem.ts'
 
 test.each([
   [5, '5'],

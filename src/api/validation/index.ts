@@ -1,3 +1,7 @@
 export * from './field-problem.ts'
-export { validateMetadata, validateMetadataUpdate } from './metadata.ts'
-export { validateCreate, validateUpdate } from './validate-object.ts'
+export {
+  validateCreate,
+  validateMetadata,
+  validateMetadataUpdate,
+  validateUpdate,
+} from './metadata.ts'

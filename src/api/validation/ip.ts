@@ -38,7 +38,7 @@ export function parseIp(text: string): Ip | undefined {
 }
 
 /** True for an IPv6 address that only wraps an IPv4 one (`::ffff:0:0/96`). */
-export const isMappedV4 = (ip: Ip): boolean => ip.family === 6 && ip.value >> 32n === 0xffffn
+const isMappedV4 = (ip: Ip): boolean => ip.family === 6 && ip.value >> 32n === 0xffffn
 
 function formatV6(value: bigint): string {
   const groups = Array.from({ length: 8 }, (_, index) =>
@@ -115,4 +115,58 @@ export function ipWarnings(text: string, field: string): string[] {
   return [
     `${field}: IPv6 address "${text}" should be in RFC 5952 canonical format ("${formatIp(ip)}")`,
   ]
+}
+
+/** A range of addresses. */
+export interface Cidr {
+  readonly family: 4 | 6
+  /** The first address of the range. */
+  readonly base: bigint
+  readonly prefix: number
+}
+
+interface Spelled {
+  readonly ip: Ip
+  readonly prefix: number
+}
+
+function spelled(text: string): Spelled | undefined {
+  const [address = '', length = '', ...rest] = text.split('/')
+  const ip = parseIp(address)
+  if (!ip || rest.length > 0 || !/^(0|[1-9]\d{0,2})$/.test(length)) return undefined
+  const prefix = Number(length)
+  return prefix > bitsOf(ip.family) ? undefined : { ip, prefix }
+}
+
+const hostMask = ({ ip, prefix }: Spelled): bigint =>
+  (1n << BigInt(bitsOf(ip.family) - prefix)) - 1n
+
+/** Reads a range such as `10.96.0.0/12`; `undefined` when it is none or has bits beyond its prefix. */
+export function parseCidr(text: string): Cidr | undefined {
+  const found = spelled(text)
+  if (!found || isMappedV4(found.ip) || (found.ip.value & hostMask(found)) !== 0n) return undefined
+  return { family: found.ip.family, base: found.ip.value, prefix: found.prefix }
+}
+
+/** The range in its canonical form. */
+export const formatCidr = (cidr: Cidr): string =>
+  `${formatIp({ family: cidr.family, value: cidr.base })}/${cidr.prefix}`
+
+/** No range with a few zeros too many is longer; on a longer text the pattern would work for hours. */
+const longestSpelling_cidr = 100
+
+const withoutLeadingZeros_cidr = (text: string): string =>
+  text.length > longestSpelling_cidr ? text : text.replace(/(^|[./:])0+(?=\d+[./]|\d+$)/g, '$1')
+
+/** Problems of a range of addresses. */
+export function cidrProblems(text: string): string[] {
+  const found = spelled(text)
+  if (!found) {
+    return spelled(withoutLeadingZeros_cidr(text))
+      ? ['must not have leading 0s in IP or prefix length']
+      : ['must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)']
+  }
+  if (isMappedV4(found.ip)) return ['must not have an IPv4-mapped IPv6 address']
+  if ((found.ip.value & hostMask(found)) === 0n) return []
+  return ['must not have bits set beyond the prefix length']
 }

@@ -1,3 +1,6 @@
+import { goQuote } from '../../core/index.ts'
+import { type FieldProblem, invalidEach, invalidValue, required, tooLong } from './field-problem.ts'
+
 /** Problems of a text, each a sentence without its field path; none when it is well formed. */
 export type TextRule = (value: string) => string[]
 
@@ -78,3 +81,77 @@ export const nameIsDnsLabel = nameRule(dns1123LabelProblems)
 /** Names of RBAC objects. */
 export const nameIsPathSegment: NameRule = (name, prefix) =>
   prefix ? pathSegmentPrefixProblems(name) : pathSegmentProblems(name)
+
+/** Problems of a fully qualified domain name, at most one. */
+export function domainNameProblems(text: string, field: string): FieldProblem[] {
+  if (text === '') return [required(field)]
+  const name = text.replace(/\.$/, '')
+  const whole = dns1123SubdomainProblems(name)
+  if (whole.length > 0) return [invalidValue(field, name, whole.join(','))]
+  const labels = name.split('.')
+  if (labels.length < 2) {
+    const words = 'should be a domain with at least two segments separated by dots'
+    return [invalidValue(field, name, words)]
+  }
+  for (const label of labels) {
+    const problems = dns1123LabelProblems(label)
+    if (problems.length > 0) return [invalidValue(field, label, problems.join(','))]
+  }
+  return []
+}
+
+const keyPattern = '[-._a-zA-Z0-9]+'
+const key = new RegExp(`^${keyPattern}$`)
+
+function parentDirectoryProblems(value: string): string[] {
+  if (value === '.' || value === '..') return [`must not be '${value}'`]
+  return value.startsWith('..') ? ["must not start with '..'"] : []
+}
+
+/** A key of a ConfigMap or a Secret: it must do as a file name. */
+export const configKeyProblems: TextRule = (value) => [
+  ...(Buffer.byteLength(value) > 253 ? ['must be no more than 253 characters'] : []),
+  ...(key.test(value)
+    ? []
+    : [
+        patternProblem(
+          "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+          keyPattern,
+          'key.name',
+          'KEY_NAME',
+          'key-name',
+        ),
+      ]),
+  ...parentDirectoryProblems(value),
+]
+
+const maxDomain = 253
+const maxPath = 253 + 63 + 1
+
+/** The problems of the first label that has any: those of the rest would read the same. */
+function firstLabelProblems(text: string, rule: TextRule, field: string): FieldProblem[] {
+  for (const label of text.split('.')) {
+    const problems = rule(label).map((words) => `validating label ${goQuote(label)}: ${words}`)
+    if (problems.length > 0) return invalidEach(field, text, problems)
+  }
+  return []
+}
+
+/** Problems of the name of a certificate signer, such as `example.com/my-signer`. */
+export function signerNameProblems(name: string, field: string): FieldProblem[] {
+  if (name === '') return [required(field)]
+  const [domain = '', path, ...rest] = name.split('/')
+  if (path === undefined || rest.length > 0) {
+    const words = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
+    return [invalidValue(field, name, words)]
+  }
+  const hasDot = domain.includes('.')
+  const words = 'should be a domain with at least two segments separated by dots'
+  return [
+    ...(domain.length > maxDomain ? [tooLong(field, maxDomain)] : []),
+    ...firstLabelProblems(domain, dns1123LabelProblems, field),
+    ...(hasDot ? [] : [invalidValue(field, domain, words)]),
+    ...firstLabelProblems(path, dns1123SubdomainProblems, field),
+    ...(name.length > maxDomain + maxPath + 1 ? [tooLong(field, maxDomain + maxPath + 1)] : []),
+  ]
+}

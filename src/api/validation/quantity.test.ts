@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { isWhole, quantityNanos } from './quantity.ts'
-import { isExtendedResource } from './resource-quantities.ts'
+import { isExtendedResource, isWhole, quantityNanos } from './quantities.ts'
 
 const unit = 10n ** 9n
 

@@ -1,7 +1,14 @@
 import type { KubeObject } from '../../core/index.ts'
 import { signers } from '../certificate-admission.ts'
 import type { PolicyRule } from '../rbac-objects.ts'
-import { bindCluster, clusterRole, read, reportEvents, rule, systemAccount } from './writing.ts'
+import {
+  bindCluster,
+  clusterRole,
+  read,
+  reportEvents,
+  rule,
+  systemAccount,
+} from './rbac-builders.ts'
 
 const csrs = 'certificates.k8s.io'
 const slices = rule(`create update delete ${read}`, 'discovery.k8s.io', 'endpointslices')

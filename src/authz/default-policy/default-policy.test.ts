@@ -1,12 +1,11 @@
 import { expect, test } from 'vitest'
 import { isRecord, type KubeObject, silentLogger } from '../../core/index.ts'
 import { FakeClusterView } from '../../testing/fake-cluster-view.ts'
-import { rbacKinds } from '../rbac-kinds.ts'
-import { readBinding, readRoleSelectors, readRules } from '../rbac-objects.ts'
+import { rbacKinds, readBinding, readRoleSelectors, readRules } from '../rbac-objects.ts'
 // The answer of a kube-apiserver 1.36.3 to a get of all four kinds, without what is not of our kinds.
 import kubernetes from './kubernetes-1.36.fixture.json' with { type: 'json' }
-import { defaultPolicy } from './policy.ts'
 import { reconcileDefaultPolicy } from './reconcile.ts'
+import { defaultPolicy } from './roles.ts'
 
 const signal = new AbortController().signal
 

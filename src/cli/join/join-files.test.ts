@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Secret } from '../../core/index.ts'
-import { PendingKey, presentIdentity, refuseOccupied } from './join-files.ts'
+import { PendingKey, presentIdentity, refuseOccupied } from './files.ts'
 
 let directory: string
 let pending: PendingKey

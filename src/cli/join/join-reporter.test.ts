@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { DiscoveryFailed } from '../../discovery/client/index.ts'
+import { DiscoveryFailed } from '../../bootstrap/discovery/index.ts'
 import type { Io } from '../io.ts'
-import { JoinReporter } from './join-reporter.ts'
+import { JoinReporter } from './reporter.ts'
 
 beforeEach(() => {
   vi.useFakeTimers()

@@ -1,12 +1,49 @@
-import { SallyportError, systemClock } from '../../core/index.ts'
-import { JoinFailed, type JoinIdentity, usernameOf } from '../../discovery/join/index.ts'
-import { refreshLocation } from '../../discovery/refresh/index.ts'
+import {
+  JoinFailed,
+  type JoinIdentity,
+  organizationsOf,
+  usernameOf,
+} from '../../bootstrap/join/index.ts'
+import { refreshLocation } from '../../bootstrap/refresh/index.ts'
+import { CommandFailed, machineIdentity, SallyportError, systemClock } from '../../core/index.ts'
 import type { Cluster } from '../../kubeconfig/index.ts'
-import { expired, mayNotAsk, requireSameGroups } from './check-renewal.ts'
-import type { PresentIdentity } from './join-files.ts'
-import type { JoinOutcome } from './join-outcome.ts'
-import type { JoinRun } from './join-run.ts'
-import { asItIs, obtain } from './obtain.ts'
+import { readCertificateFields } from '../../pki/trust/index.ts'
+import type { PresentIdentity } from './files.ts'
+import { asItIs, type JoinOutcome, type JoinRun, obtain } from './obtain.ts'
+
+/** A certificate that is over proves nothing, so it cannot renew itself. */
+const expired = ({ certificate }: PresentIdentity, file: string): CommandFailed =>
+  new CommandFailed(
+    'CERTIFICATE_EXPIRED',
+    `the certificate in ${file} ended at ${certificate.validTo}, so it cannot renew itself`,
+    { hint: 'join anew: give ADDRESS and --token-file' },
+  )
+
+/** Whoever has no right to ask for certificates cannot renew their own. */
+const mayNotAsk = (username: string, file: string): CommandFailed =>
+  new CommandFailed(
+    'REQUEST_FORBIDDEN',
+    `${username} may not ask this cluster for certificates, so ${file} cannot renew itself`,
+    { hint: 'give ADDRESS and --token-file, and have an administrator approve the request' },
+  )
+
+/** Refuses a renewal that would take groups away without a word. */
+function requireSameGroups({ certificate }: PresentIdentity, as: JoinIdentity, file: string): void {
+  const wanted = organizationsOf(as)
+  const { organizations } = readCertificateFields(certificate.raw).subject
+  const lost = organizations.filter((name) => !wanted.includes(name))
+  if (lost.length === 0) return
+  throw new CommandFailed(
+    'GROUPS_LOST',
+    `${file} is in the groups ${organizations.join(', ')}, and renewed it would lose ${lost.join(', ')}`,
+    { hint: hintFor(lost) },
+  )
+}
+
+const hintFor = (lost: readonly string[]): string =>
+  lost.includes(machineIdentity.loopbackGroup)
+    ? "a machine on the server's own loopback is made anew there: `sallyport user create NAME --machine`"
+    : `name them: ${lost.map((name) => `--group ${name}`).join(' ')}; or --force with a token joins anew`
 
 /** Leaves a certificate that is good, renews it with itself in time; undefined if it is too late for that. */
 export async function keepOrRenew(

@@ -1,5 +1,3 @@
-export type { CommandShape } from './command-shape.ts'
-export { helpText } from './help-text.ts'
-export { markdownReference } from './markdown-reference.ts'
-export { type OptionSources, parseOptions } from './parse-options.ts'
-export { asksForHelp } from './read-flags.ts'
+export type { CommandShape } from './help.ts'
+export { helpText, markdownReference } from './help.ts'
+export { asksForHelp, type OptionSources, parseOptions } from './parse.ts'

@@ -14,8 +14,7 @@ import {
   TransportLab,
   tokenCredential,
 } from '../transport/transport-lab.suite.ts'
-import { connectKubeConfig } from './client-node.ts'
-import { clientNodeAuthenticator } from './client-node-authenticator.ts'
+import { clientNodeAuthenticator, connectKubeConfig } from './client-node.ts'
 
 let lab: TransportLab
 let directory: string

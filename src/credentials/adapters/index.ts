@@ -1,4 +1,4 @@
 export * from './client-node.ts'
-export * from './client-node-authenticator.ts'
+export * from './client-node.ts'
 export * from './undici-dispatcher.ts'
 export * from './web-socket.ts'

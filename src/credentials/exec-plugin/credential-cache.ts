@@ -10,7 +10,7 @@ import {
 } from '../../core/index.ts'
 import { lockFile } from './file-lock.ts'
 import { openPrivateDirectory, readPrivateFile } from './private-files.ts'
-import type { PluginCredential } from './render-credential.ts'
+import type { PluginCredential } from './response.ts'
 
 /** How a cache behaves. */
 export interface CredentialCacheOptions {

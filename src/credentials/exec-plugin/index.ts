@@ -3,11 +3,11 @@ export {
   type CredentialCacheOptions,
   openCredentialCache,
 } from './credential-cache.ts'
-export { ExecInfoInvalid } from './exec-info-invalid.ts'
 export {
   type ExecInfo,
   type ExecInfoCluster,
+  ExecInfoInvalid,
   readExecInfo,
   requireCluster,
-} from './read-exec-info.ts'
-export { type PluginCredential, renderCredential, writeCredential } from './render-credential.ts'
+} from './request.ts'
+export { type PluginCredential, renderCredential, writeCredential } from './response.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { renderExecInfo } from '../exec/exec-info.ts'
 import { execConfig, version } from '../exec/plugin-lab.suite.ts'
-import { readExecInfo, requireCluster } from './read-exec-info.ts'
+import { readExecInfo, requireCluster } from './request.ts'
 
 const read = (text: string) => readExecInfo({ KUBERNETES_EXEC_INFO: text })
 const config = (name: 'v1alpha1' | 'v1beta1' | 'v1') =>

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { decodeOutput } from '../exec/decode-output.ts'
 import { Heard, version } from '../exec/plugin-lab.suite.ts'
-import type { ExecInfo } from './read-exec-info.ts'
-import { renderCredential, writeCredential } from './render-credential.ts'
+import type { ExecInfo } from './request.ts'
+import { renderCredential, writeCredential } from './response.ts'
 
 const info = (
   name: 'v1alpha1' | 'v1beta1' | 'v1',

@@ -4,11 +4,9 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { type LabCertificate, labCertificate, named } from '../../pki/certificate-lab.suite.ts'
 import { generateEcKey, privateKeyPem } from '../../pki/index.ts'
 import type { Credential } from '../credential.ts'
-import { CredentialError } from '../credential-error.ts'
-import { decodeOutput } from './decode-output.ts'
-import { certificateNotAfter } from './key-pair.ts'
+import { CredentialError } from '../errors.ts'
+import { certificateNotAfter, decodeOutput, parseRfc3339 } from './decode-output.ts'
 import { failureOf, version } from './plugin-lab.suite.ts'
-import { parseRfc3339 } from './rfc3339.ts'
 
 const plugin = { command: 'the-plugin', resolvedPath: '/bin/the-plugin' }
 const decode = (output: string | Uint8Array, apiVersion = version('v1')): Promise<Credential> =>

@@ -1,12 +1,69 @@
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { isRecord, Secret } from '../../core/index.ts'
-import type { Credential } from '../credential.ts'
-import type { CredentialErrorCode } from '../credential-error.ts'
-import { isSendableToken } from '../sendable-token.ts'
-import { isKnownVersion, v1alpha1 } from './exec-versions.ts'
-import { problemOfKeyPair } from './key-pair.ts'
-import { type PluginName, pluginError } from './plugin-error.ts'
-import { parseRfc3339 } from './rfc3339.ts'
+import { type Credential, isSendableToken } from '../credential.ts'
+import type { CredentialErrorCode } from '../errors.ts'
+import { isKnownVersion, type PluginName, pluginError, v1alpha1 } from './plugin.ts'
 import { parseYamlOutput, YamlUnsound } from './yaml-output.ts'
+
+const certificateBlock = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
+const keyBlock = /-----BEGIN ((?:[A-Z0-9]+ )*PRIVATE KEY)-----[^-]+(?:-[^-]+)*-----END \1-----/
+
+/** What is wrong with a certificate and its key; undefined if they can prove an identity together. */
+export function problemOfKeyPair(
+  certPem: string,
+  keyPem: string,
+):
+  | { readonly code: 'CERTIFICATE_INVALID' | 'CERT_KEY_MISMATCH'; readonly why: string }
+  | undefined {
+  const invalid = (why: string) => ({ code: 'CERTIFICATE_INVALID' as const, why })
+  const chain = parseChain(certPem)
+  const leaf = chain?.[0]
+  if (!leaf) return invalid('a certificate that is not valid PEM')
+  const key = parseKey(keyPem)
+  if (!key) return invalid('a key that is not valid PEM, or is encrypted')
+  if (leaf.checkPrivateKey(key)) return undefined
+  return { code: 'CERT_KEY_MISMATCH', why: 'a key that does not belong to its certificate' }
+}
+
+/** When the first certificate of a chain ends, in milliseconds since 1970; undefined if it cannot be told. */
+export function certificateNotAfter(certPem: string): number | undefined {
+  const time = Date.parse(parseChain(certPem)?.[0]?.validTo ?? '')
+  return Number.isNaN(time) ? undefined : time
+}
+
+function parseChain(pem: string): X509Certificate[] | undefined {
+  try {
+    return (pem.match(certificateBlock) ?? []).map((block) => new X509Certificate(block))
+  } catch {
+    return undefined
+  }
+}
+
+function parseKey(pem: string): KeyObject | undefined {
+  try {
+    return createPrivateKey(keyBlock.exec(pem)?.[0] ?? '')
+  } catch {
+    return undefined // the library's words could quote the key
+  }
+}
+
+const form = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))$/
+
+/** Reads an RFC 3339 time as Go does; milliseconds since 1970, or undefined for anything else. */
+export function parseRfc3339(text: string): number | undefined {
+  const found = form.exec(text)
+  if (!found) return undefined
+  const [year, month, day, hour, minute, second] = found.slice(1, 7).map(Number)
+  const [, , , , , , , fraction = '', sign, offsetHour = '0', offsetMinute = '0'] = found
+  const date = new Date(0)
+  date.setUTCFullYear(year ?? 0, (month ?? 0) - 1, day)
+  date.setUTCHours(hour ?? 0, minute, second, Number(fraction.padEnd(3, '0').slice(0, 3)))
+  // Dates that do not exist are moved to ones that do, so they do not come out as they went in.
+  if (date.toISOString().slice(0, 19) !== text.slice(0, 19)) return undefined
+  if (Number(offsetHour) > 23 || Number(offsetMinute) > 59) return undefined
+  const offsetMs = (Number(offsetHour) * 60 + Number(offsetMinute)) * 60_000
+  return date.getTime() - (sign === '-' ? -offsetMs : offsetMs)
+}
 
 type Fields = Readonly<Record<string, unknown>>
 

@@ -1,8 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { execClusterInfo } from './cluster-info.ts'
-import { renderExecInfo } from './exec-info.ts'
+import { execClusterInfo, renderExecInfo } from './exec-info.ts'
 import { execConfig, failureOf, freshDirectory, version } from './plugin-lab.suite.ts'
 
 const refusal = {

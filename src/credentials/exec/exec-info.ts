@@ -1,7 +1,9 @@
-import { isRecord } from '../../core/index.ts'
+import { readFile } from 'node:fs/promises'
+import { isRecord, systemErrorCode } from '../../core/index.ts'
+import type { Cluster } from '../../kubeconfig/index.ts'
 import type { Refusal } from '../credential.ts'
-import { v1alpha1 } from './exec-versions.ts'
-import type { ExecClusterInfo, PluginRun } from './plugin-run.ts'
+import { CredentialError } from '../errors.ts'
+import { type ExecClusterInfo, type PluginRun, v1alpha1 } from './plugin.ts'
 
 /** What the plugin finds in `KUBERNETES_EXEC_INFO`, byte for byte as kubectl writes it. */
 export function renderExecInfo(
@@ -72,4 +74,38 @@ function goJson(value: object): string {
   const escape = (character: string): string =>
     `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
   return `${JSON.stringify(value).replace(escapedByGo, escape)}\n`
+}
+
+const extensionName = 'client.authentication.k8s.io/exec'
+
+/** What plugins that ask for it are told about a cluster; a CA file is read, so that no path leaves. */
+export async function execClusterInfo(cluster: Cluster): Promise<ExecClusterInfo> {
+  const { tlsServerName, insecureSkipTlsVerify, proxyUrl, disableCompression } = cluster
+  const certificateAuthorityData =
+    cluster.certificateAuthorityData ?? (await readAuthority(cluster.certificateAuthority))
+  const config = cluster.extensions?.get(extensionName)
+  return {
+    // What follows a question mark is not for requests, and kubectl drops it.
+    server: cluster.server.replace(/\?.*$/s, ''),
+    ...(tlsServerName !== undefined && { tlsServerName }),
+    ...(insecureSkipTlsVerify !== undefined && { insecureSkipTlsVerify }),
+    ...(certificateAuthorityData !== undefined && { certificateAuthorityData }),
+    ...(proxyUrl !== undefined && { proxyUrl }),
+    ...(disableCompression !== undefined && { disableCompression }),
+    ...(config !== undefined && { config }),
+  }
+}
+
+async function readAuthority(path: string | undefined): Promise<string | undefined> {
+  if (path === undefined) return undefined
+  try {
+    return await readFile(path, 'utf8')
+  } catch (cause) {
+    const code = systemErrorCode(cause) ?? 'unknown'
+    throw new CredentialError(
+      'CONFIG_INVALID',
+      `cannot read ${path}, which the cluster names as its certificate-authority (${code})`,
+      { cause },
+    )
+  }
 }

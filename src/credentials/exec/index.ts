@@ -1,8 +1,7 @@
-export { execClusterInfo } from './cluster-info.ts'
+export { certificateNotAfter, problemOfKeyPair } from './decode-output.ts'
+export { execClusterInfo } from './exec-info.ts'
 export { inspectPlugin, type PluginPlan } from './inspect-plugin.ts'
-export { certificateNotAfter, problemOfKeyPair } from './key-pair.ts'
 export { nodePluginHost } from './node-plugin-host.ts'
-export { readPluginPolicy } from './plugin-policy.ts'
 export type {
   AllowlistEntry,
   ExecClusterInfo,
@@ -10,5 +9,6 @@ export type {
   PluginPolicy,
   PluginRun,
   Runnable,
-} from './plugin-run.ts'
+} from './plugin.ts'
+export { readPluginPolicy } from './plugin-policy.ts'
 export { runPlugin } from './run-plugin.ts'

@@ -1,13 +1,38 @@
+import { visibleText } from '../../core/index.ts'
 import type { ExecConfig } from '../../kubeconfig/index.ts'
-import type { CredentialError } from '../credential-error.ts'
-import { isKnownVersion, knownVersions } from './exec-versions.ts'
-import { installHint, isHintDue } from './install-hint.ts'
-import { isInteractive } from './interactive.ts'
-import { refuseRecursion } from './plugin-environment.ts'
-import { pluginError } from './plugin-error.ts'
+import type { CredentialError } from '../errors.ts'
+import {
+  isKnownVersion,
+  knownVersions,
+  type PluginHost,
+  type PluginRun,
+  pluginError,
+} from './plugin.ts'
+import { isInteractive, refuseRecursion } from './plugin-environment.ts'
 import { isAllowed } from './plugin-policy.ts'
-import type { PluginHost, PluginRun } from './plugin-run.ts'
 import { type Lookup, resolveCommand } from './resolve-command.ts'
+
+const hourMs = 3_600_000
+const timesPerHour = 10
+const mostCommands = 100
+const shown = new Map<string, number[]>()
+
+/** How to install a plugin, in the words of its kubeconfig but without power over the terminal. */
+function installHint({ installHint: hint }: ExecConfig): string | undefined {
+  return hint === undefined ? undefined : visibleText(hint)
+}
+
+/** Says whether a hint is shown again: a program that tries all the time must not repeat it all the time. */
+function isHintDue({ command }: ExecConfig, { clock }: PluginHost): boolean {
+  const now = clock.monotonic()
+  const times = (shown.get(command) ?? []).filter((time) => now - time < hourMs)
+  if (times.length >= timesPerHour) return false
+  shown.delete(command)
+  shown.set(command, [...times, now])
+  const [oldest] = shown.keys()
+  if (shown.size > mostCommands && oldest !== undefined) shown.delete(oldest)
+  return true
+}
 
 /** What a run would do. */
 export interface PluginPlan {

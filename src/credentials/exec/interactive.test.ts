@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { CredentialError } from '../credential-error.ts'
-import { isInteractive } from './interactive.ts'
-import { inTurn } from './interactive-turn.ts'
+import type { CredentialError } from '../errors.ts'
+import { inTurn, isInteractive } from './plugin-environment.ts'
 import { execConfig, labHost, version } from './plugin-lab.suite.ts'
 
 const decide = (

@@ -1,7 +1,7 @@
 import process from 'node:process'
 import { isatty } from 'node:tty'
 import { systemClock } from '../../core/index.ts'
-import type { PluginHost } from './plugin-run.ts'
+import type { PluginHost } from './plugin.ts'
 
 /** This process as a host of plugins; the one place in the library that looks at `process`. */
 export function nodePluginHost(rules: Partial<PluginHost> = {}): PluginHost {

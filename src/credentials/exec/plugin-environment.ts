@@ -1,8 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { ExecConfig } from '../../kubeconfig/index.ts'
-import { execInfoVariable } from './exec-versions.ts'
-import { pluginError } from './plugin-error.ts'
-import type { PluginHost } from './plugin-run.ts'
+import { execInfoVariable, type PluginHost, pluginError, v1 } from './plugin.ts'
 
 /** Names the plugins that are running above this process. */
 export const chainVariable = 'SALLYPORT_EXEC_CHAIN'
@@ -50,4 +48,62 @@ export function refuseRecursion(exec: ExecConfig, host: PluginHost): void {
 function fingerprint({ command, args = [], apiVersion }: ExecConfig): string {
   const text = JSON.stringify([command, args, apiVersion])
   return createHash('sha256').update(text).digest('hex').slice(0, 16)
+}
+
+/** Decides whether the plugin gets stdin, and with it the user; refuses a run that needs but cannot have it. */
+export function isInteractive(exec: ExecConfig, host: PluginHost): boolean {
+  switch (modeOf(exec)) {
+    case 'Never':
+      return false
+    case 'IfAvailable':
+      return host.stdinUnavailable === undefined && host.stdinIsTty()
+    case 'Always':
+      return mustBeInteractive(exec, host)
+  }
+}
+
+function mustBeInteractive(exec: ExecConfig, host: PluginHost): true {
+  const refuse = (why: string): Error =>
+    pluginError(
+      'INTERACTIVE_UNAVAILABLE',
+      exec,
+      `must ask the user (interactiveMode Always): ${why}`,
+    )
+  if (!host.stdinIsTty()) throw refuse('stdin is not a terminal')
+  const reason = host.stdinUnavailable
+  if (reason === undefined) return true
+  throw refuse(reason === true ? 'stdin is in use' : `stdin is in use: ${reason}`)
+}
+
+function modeOf(exec: ExecConfig): 'Never' | 'IfAvailable' | 'Always' {
+  const { interactiveMode: mode } = exec
+  if (mode === 'Never' || mode === 'IfAvailable' || mode === 'Always') return mode
+  if (mode === undefined && exec.apiVersion !== v1) return 'IfAvailable'
+  const what = mode === undefined ? 'needs an interactiveMode' : 'has an unknown interactiveMode'
+  throw pluginError('CONFIG_INVALID', exec, `${what}: one of Never, IfAvailable, Always`)
+}
+
+let last: Promise<unknown> = Promise.resolve()
+
+/**
+ * Holds one conversation with the user at a time in the whole process, so that two prompts never mix.
+ * Whoever is no longer interested need not wait: `converse` is called at once, to say so.
+ */
+export function inTurn<T>(converse: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+  const before = last
+  const mine = settledOrAborted(before, signal).then(converse)
+  last = Promise.allSettled([before, mine])
+  return mine
+}
+
+function settledOrAborted(before: Promise<unknown>, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const go = (): void => {
+      signal?.removeEventListener('abort', go)
+      resolve()
+    }
+    signal?.addEventListener('abort', go)
+    if (signal?.aborted) go()
+    void before.then(go)
+  })
 }

@@ -6,9 +6,9 @@ import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
 import { Secret } from '../../core/index.ts'
 import type { ExecConfig } from '../../kubeconfig/index.ts'
-import { CredentialError } from '../credential-error.ts'
+import { CredentialError } from '../errors.ts'
 import { nodePluginHost } from './node-plugin-host.ts'
-import type { PluginHost } from './plugin-run.ts'
+import type { PluginHost } from './plugin.ts'
 
 /** The versions by their short names. */
 export const version = (name: 'v1alpha1' | 'v1beta1' | 'v1'): string =>

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { inspectPlugin } from './inspect-plugin.ts'
+import type { PluginPolicy } from './plugin.ts'
 import { execConfig, failureOf, labHost, writeProgram } from './plugin-lab.suite.ts'
 import { readPluginPolicy } from './plugin-policy.ts'
-import type { PluginPolicy } from './plugin-run.ts'
 import { runPlugin } from './run-plugin.ts'
 
 // The tables name paths of it, so it is there before the first test.

@@ -1,6 +1,6 @@
 import { isRecord } from '../../core/index.ts'
-import { CredentialError } from '../credential-error.ts'
-import type { AllowlistEntry, PluginHost, PluginPolicy } from './plugin-run.ts'
+import { CredentialError } from '../errors.ts'
+import type { AllowlistEntry, PluginHost, PluginPolicy } from './plugin.ts'
 import { pathRules, resolveCommand } from './resolve-command.ts'
 
 /** Reads the policy fields of a kuberc Preference; undefined if it has none. Anything doubtful is an error. */

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Readable } from 'node:stream'
-import type { PluginHost } from './plugin-run.ts'
+import type { PluginHost } from './plugin.ts'
 
 /** A program that is ready to run. */
 export interface Program {

@@ -1,7 +1,7 @@
 import { access, constants, stat } from 'node:fs/promises'
 import { posix, win32 } from 'node:path'
 import { goQuote } from '../../core/index.ts'
-import type { PluginHost, Runnable } from './plugin-run.ts'
+import type { PluginHost, Runnable } from './plugin.ts'
 
 /** The file that a command stands for, or why there is none; `why` follows the command in a sentence. */
 export type Lookup =

@@ -4,6 +4,7 @@ import { inspect } from 'node:util'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { parseKubeconfig } from '../../kubeconfig/index.ts'
 import { inspectPlugin } from './inspect-plugin.ts'
+import type { PluginHost } from './plugin.ts'
 import {
   execConfig,
   failureOf,
@@ -15,7 +16,6 @@ import {
   version,
   writeProgram,
 } from './plugin-lab.suite.ts'
-import type { PluginHost } from './plugin-run.ts'
 import { runPlugin } from './run-plugin.ts'
 
 const run = (

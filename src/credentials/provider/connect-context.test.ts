@@ -21,8 +21,8 @@ import {
   TransportLab,
   whoAmI,
 } from '../transport/transport-lab.suite.ts'
-import { staticProvider } from './built-in-providers.ts'
 import { type ContextHost, connectContext } from './connect-context.ts'
+import { staticProvider } from './providers.ts'
 
 let lab: TransportLab
 let directory: string

@@ -1,10 +1,36 @@
-import { clusterAddresses, type ResolvedContext } from '../../kubeconfig/index.ts'
+import {
+  clusterAddresses,
+  type Impersonation,
+  type ResolvedContext,
+} from '../../kubeconfig/index.ts'
+import type { ClusterRequest } from '../credential.ts'
 import { type CredentialHost, trustSourceFor } from '../sources/index.ts'
 import { Connections, type ConnectionsOptions, type ProxyEnv } from '../transport/index.ts'
-import { contextProvider } from './built-in-providers.ts'
-import { impersonationHeaders } from './impersonation-headers.ts'
-import type { AuthProvider, TransportTls } from './transport-config.ts'
-import { draftTransport } from './transport-draft.ts'
+import type { AuthProvider, TransportTls } from '../transport/types.ts'
+import { contextProvider, draftTransport } from './providers.ts'
+
+/** The headers that ask the server to treat a request as somebody else's. */
+export function impersonationHeaders(impersonation: Impersonation): ClusterRequest['headers'] {
+  const { username, uid, groups = [], extra = {} } = impersonation
+  const extras = Object.entries(extra).map(
+    ([key, values]) => [`impersonate-extra-${escapeKey(key)}`, values] as const,
+  )
+  return {
+    ...(username !== undefined && { 'impersonate-user': username }),
+    ...(uid !== undefined && { 'impersonate-uid': uid }),
+    ...(groups.length > 0 && { 'impersonate-group': groups }),
+    ...Object.fromEntries(extras),
+  }
+}
+
+/** A name may hold what a header's name cannot: the server undoes percent-encoding. */
+const escapeKey = (key: string): string =>
+  key.toLowerCase().replaceAll(/[^!#$&'*+\-.^_`|~0-9a-z]/g, (character) => encodeBytes(character))
+
+const encodeBytes = (character: string): string =>
+  [...Buffer.from(character)]
+    .map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`)
+    .join('')
 
 /** What connections to the cluster of a context need of their host. */
 export interface ContextHost extends CredentialHost {

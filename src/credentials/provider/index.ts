@@ -1,4 +1,4 @@
-export * from './built-in-providers.ts'
+export type * from '../transport/types.ts'
 export * from './connect-context.ts'
-export type * from './transport-config.ts'
-export * from './transport-draft.ts'
+export * from './providers.ts'
+export * from './providers.ts'

@@ -1,21 +1,20 @@
 import { Readable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { Secret, systemClock } from '../../core/index.ts'
-import type { ClusterRequest, RequestFn } from '../cluster-request.ts'
-import type { Credential } from '../credential.ts'
+import type { ClusterRequest, Credential, RequestFn } from '../credential.ts'
 import { nodePluginHost } from '../exec/index.ts'
 import { staticSource } from '../sources/index.ts'
+import type { AuthProvider, RequestWrapper } from '../transport/types.ts'
 import {
   certificateFileProvider,
   contextProvider,
+  draftTransport,
   execProvider,
   oidcProvider,
   sourceProvider,
   staticProvider,
   tokenFileProvider,
-} from './built-in-providers.ts'
-import type { AuthProvider, RequestWrapper } from './transport-config.ts'
-import { draftTransport } from './transport-draft.ts'
+} from './providers.ts'
 
 const target = { server: 'https://a:6443', tls: {} }
 const token = (value: string): Credential => ({ token: new Secret(value) })

@@ -1,2 +1,6 @@
-export { chooseProxy, type Proxy, type ProxyEnv } from '../transport/proxy-choice.ts'
-export { tunnelThrough } from '../transport/proxy-tunnel.ts'
+export {
+  chooseProxy,
+  type Proxy,
+  type ProxyEnv,
+  tunnelThrough,
+} from '../transport/outbound-proxy.ts'

@@ -4,7 +4,7 @@ import type { Credential, CredentialSource } from '../credential.ts'
 import { combinedSource } from './combined-source.ts'
 import { EventLog, FakeClock, FakePlugin, refusal401, tokenOfRun } from './fake-plugin.suite.ts'
 import { RotatingSource } from './rotating-source.ts'
-import { staticSource } from './static-source.ts'
+import { staticSource } from './source.ts'
 
 const certificate = (run: number, expiresAt: number): Credential => ({
   token: new Secret('not this one'),

@@ -1,5 +1,5 @@
 import type { Credential, CredentialSource, Refusal } from '../credential.ts'
-import { RotateListeners } from './rotate-listeners.ts'
+import { RotateListeners } from './source.ts'
 
 interface Parts {
   readonly header: Credential

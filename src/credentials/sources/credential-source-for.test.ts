@@ -7,7 +7,7 @@ import type { ExecConfig, KubeconfigUser, ResolvedContext } from '../../kubeconf
 import { labCertificate, named } from '../../pki/certificate-lab.suite.ts'
 import { privateKeyPem } from '../../pki/index.ts'
 import type { Credential } from '../credential.ts'
-import { type CredentialHost, credentialSourceFor } from './credential-source-for.ts'
+import { type CredentialHost, credentialSourceFor } from './credential-source.ts'
 import { FakeClock, tokenOfRun } from './fake-plugin.suite.ts'
 import { SourceRegistry } from './source-registry.ts'
 

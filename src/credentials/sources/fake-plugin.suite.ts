@@ -1,7 +1,7 @@
 import { type Clock, Secret } from '../../core/index.ts'
 import type { Credential, Refusal } from '../credential.ts'
-import { CredentialError } from '../credential-error.ts'
-import type { CredentialEvent, CredentialObserver } from './credential-observer.ts'
+import { CredentialError } from '../errors.ts'
+import type { CredentialEvent, CredentialObserver } from './source.ts'
 
 /** A clock that stands still until it is moved. */
 export class FakeClock implements Clock {

@@ -1,11 +1,138 @@
-import { type Clock, Secret, unlessAborted } from '../../core/index.ts'
+import { createReadStream } from 'node:fs'
+import { type Clock, Secret, systemErrorCode, unlessAborted } from '../../core/index.ts'
 import type { Credential, CredentialSource } from '../credential.ts'
-import { CredentialError } from '../credential-error.ts'
-import { problemOfKeyPair } from '../exec/key-pair.ts'
-import { type CredentialObserver, nobody } from './credential-observer.ts'
-import { type PolledParts, PolledValue } from './polled-value.ts'
-import { readCredentialFile } from './read-credential-file.ts'
-import { provesTheSame } from './same-credential.ts'
+import { CredentialError } from '../errors.ts'
+import { problemOfKeyPair } from '../exec/decode-output.ts'
+import { RetryGate } from './retry-gate.ts'
+import { type CredentialObserver, nobody, provesTheSame } from './source.ts'
+
+/** How something outside the process is looked at. */
+export interface PolledParts<T> {
+  readonly read: () => Promise<T>
+  readonly same: (a: T, b: T) => boolean
+  /** It is read no more often than this. */
+  readonly periodMs: number
+  readonly clock: Clock
+  /** Counts until something could be read. */
+  readonly initial?: T
+  /** Told when what was read before is kept because it cannot be read now. */
+  readonly onFailure: (error: unknown) => void
+}
+
+type Listener<T> = (next: T, previous: T) => void
+
+/** How often it is looked at while somebody waits for a change, although nobody asks for the value. */
+const idlePollMs = 5 * 60_000
+
+/** A value that is kept somewhere else and may change there; the last good one counts. */
+export class PolledValue<T> {
+  readonly #parts: PolledParts<T>
+  readonly #listeners = new Set<{ readonly call: Listener<T> }>()
+  readonly #forced = new RetryGate({ firstMs: 1_000, longestMs: 30_000 })
+  #held: { readonly value: T } | undefined
+  #readAt = Number.NEGATIVE_INFINITY
+  #reading: Promise<T> | undefined
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(parts: PolledParts<T>) {
+    this.#parts = parts
+    if (parts.initial !== undefined) this.#held = { value: parts.initial }
+  }
+
+  /** The value, read again if that is due. */
+  current(): Promise<T> {
+    const { clock, periodMs } = this.#parts
+    if (this.#held && clock.monotonic() - this.#readAt < periodMs) {
+      return Promise.resolve(this.#held.value)
+    }
+    return this.#read()
+  }
+
+  /** The value, read again now unless that was done a moment ago. */
+  fresh(): Promise<T> {
+    const now = this.#parts.clock.monotonic()
+    if (this.#held && !this.#forced.isOpen(now)) return Promise.resolve(this.#held.value)
+    this.#forced.close(now)
+    return this.#read()
+  }
+
+  onChange(call: Listener<T>): () => void {
+    const entry = { call }
+    this.#listeners.add(entry)
+    this.#timer ??= setInterval(() => void this.#read().catch(() => {}), idlePollMs).unref()
+    return () => {
+      this.#listeners.delete(entry)
+      if (this.#listeners.size === 0) this.#stopTimer()
+    }
+  }
+
+  dispose(): void {
+    this.#listeners.clear()
+    this.#stopTimer()
+  }
+
+  #stopTimer(): void {
+    clearInterval(this.#timer)
+    this.#timer = undefined
+  }
+
+  #read(): Promise<T> {
+    this.#reading ??= this.#readOnce().finally(() => {
+      this.#reading = undefined
+    })
+    return this.#reading
+  }
+
+  async #readOnce(): Promise<T> {
+    const { read, same, clock, onFailure } = this.#parts
+    const before = this.#held
+    try {
+      const value = await read()
+      this.#readAt = clock.monotonic()
+      if (before && same(before.value, value)) return before.value
+      this.#held = { value }
+      if (before) for (const { call } of Array.from(this.#listeners)) call(value, before.value)
+      return value
+    } catch (error) {
+      if (!before) throw error
+      this.#readAt = clock.monotonic()
+      onFailure(error)
+      return before.value
+    }
+  }
+}
+
+/** Far more than any token, key or set of authorities has; a device such as /dev/zero has no end. */
+const maxBytes = 4 * 1024 * 1024
+
+/** The text of a file that a kubeconfig names. */
+export async function readCredentialFile(path: string): Promise<string> {
+  try {
+    const text = await readUpTo(path, maxBytes)
+    if (text !== undefined) return text
+  } catch (cause) {
+    const code = systemErrorCode(cause) ?? 'unknown error'
+    throw new CredentialError('FILE', `cannot read ${path}, which the kubeconfig names: ${code}`, {
+      cause,
+      hint: 'check that the file exists and that this user may read it',
+    })
+  }
+  throw new CredentialError('FILE', `${path} is too large for a credential`, {
+    hint: 'check which file the kubeconfig names',
+  })
+}
+
+async function readUpTo(path: string, limit: number): Promise<string | undefined> {
+  const chunks: Buffer[] = []
+  let left = limit
+  for await (const chunk of createReadStream(path)) {
+    const bytes: Buffer = Buffer.isBuffer(chunk) ? chunk : Buffer.from(String(chunk))
+    left -= bytes.length
+    if (left < 0) return undefined
+    chunks.push(bytes)
+  }
+  return Buffer.concat(chunks).toString()
+}
 
 /** What file sources need of their host. */
 export interface FileSourceHost {

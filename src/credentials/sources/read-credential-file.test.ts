@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { readCredentialFile } from './read-credential-file.ts'
+import { readCredentialFile } from './file-source.ts'
 
 describe('a file that a kubeconfig names', () => {
   test('is read whole', async () => {

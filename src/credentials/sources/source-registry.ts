@@ -1,6 +1,6 @@
 import type { Credential, CredentialSource } from '../credential.ts'
 import type { RotatingSource } from './rotating-source.ts'
-import { disposed } from './source-errors.ts'
+import { disposed } from './source.ts'
 
 /**
  * Sources by what they are made from, so that clients that are built again find the credential of those before.

@@ -1,11 +1,9 @@
 import * as tls from 'node:tls'
 import type { Clock } from '../../core/index.ts'
 import { type Cluster, clusterLocation } from '../../kubeconfig/index.ts'
-import { CredentialError } from '../credential-error.ts'
-import type { TrustSource } from '../provider/transport-config.ts'
-import { staticTrust } from '../transport/static-trust.ts'
-import { PolledValue } from './polled-value.ts'
-import { readCredentialFile } from './read-credential-file.ts'
+import { CredentialError } from '../errors.ts'
+import { staticTrust, type TrustSource } from '../transport/types.ts'
+import { PolledValue, readCredentialFile } from './file-source.ts'
 
 const periodMs = 10_000
 

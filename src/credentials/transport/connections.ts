@@ -1,13 +1,11 @@
 import type { Credential, CredentialSource } from '../credential.ts'
-import type { RequestWrapper, TransportTls } from '../provider/transport-config.ts'
-import { AddressSet } from './address-set.ts'
+import { AddressSet, parseServers } from './addresses.ts'
+import { sameCertificate } from './dial.ts'
+import { ConnectionFailed } from './errors.ts'
 import { Generation, type Route } from './generation.ts'
-import { defaultHeartbeat, type Heartbeat } from './http2-heartbeat.ts'
-import { chooseProxy, type ProxyEnv } from './proxy-choice.ts'
-import { sameCertificate } from './secure-context.ts'
-import { parseServers } from './server-address.ts'
-import { ConnectionFailed } from './transport-errors.ts'
-import type { RequestHeaders } from './transport-types.ts'
+import { defaultHeartbeat, type Heartbeat } from './http2-body.ts'
+import { chooseProxy, type ProxyEnv } from './outbound-proxy.ts'
+import type { RequestHeaders, RequestWrapper, TransportTls } from './types.ts'
 
 const defaultMaxConnections = 100
 const defaultConnectTimeoutMs = 10_000

@@ -1,5 +1,5 @@
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { createFetch } from './create-fetch.ts'
+import { createFetch } from './fetch.ts'
 import { FakeSource, TransportLab, textOf, tokenCredential, whoAmI } from './transport-lab.suite.ts'
 
 let lab: TransportLab

@@ -6,8 +6,8 @@ import { inspect } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { Secret } from '../../core/index.ts'
+import { createTransport } from './authenticated-request.ts'
 import { Connections } from './connections.ts'
-import { createTransport } from './create-transport.ts'
 import {
   ask,
   FakeSource,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { firstThatWorks } from './first-that-works.ts'
+import { firstThatWorks } from './addresses.ts'
 
 const later = <T>() => {
   let settle: { resolve: (value: T) => void; reject: (error: Error) => void } | undefined

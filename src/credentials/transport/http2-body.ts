@@ -1,6 +1,6 @@
-import { type ClientHttp2Stream, constants } from 'node:http2'
+import { type ClientHttp2Session, type ClientHttp2Stream, constants } from 'node:http2'
 import { Readable } from 'node:stream'
-import { ConnectionReset } from './try-failed.ts'
+import { ConnectionReset } from './errors.ts'
 
 /**
  * The body of an HTTP/2 answer. Node ends a stream in good order when its connection is lost or the
@@ -44,5 +44,39 @@ export class Http2Body extends Readable {
 
   #isWhole(): boolean {
     return this.#failure === undefined && this.#stream.rstCode === constants.NGHTTP2_NO_ERROR
+  }
+}
+
+/** How a connection that carries a request is asked whether its server is still there. */
+export interface Heartbeat {
+  /** So often. */
+  readonly everyMs: number
+  /** Without an answer for so long it is dead. */
+  readonly withinMs: number
+}
+
+/** As Go's client does it: a watch may be silent for hours, and something on the way may have forgotten it. */
+export const defaultHeartbeat: Heartbeat = { everyMs: 30_000, withinMs: 15_000 }
+
+/** Asks until it is stopped; a connection that does not answer is cut, and its requests fail. */
+export function startHeartbeat(
+  session: ClientHttp2Session,
+  { everyMs, withinMs }: Heartbeat,
+): () => void {
+  let deadline: NodeJS.Timeout | undefined
+  const ask = (): void => {
+    if (deadline || session.destroyed) return
+    const isSent = session.ping(() => {
+      clearTimeout(deadline)
+      deadline = undefined
+    })
+    if (!isSent) return
+    const silent = `the server has not answered a ping within ${withinMs / 1000} s`
+    deadline = setTimeout(() => session.destroy(new ConnectionReset(silent)), withinMs).unref()
+  }
+  const timer = setInterval(ask, everyMs).unref()
+  return () => {
+    clearInterval(timer)
+    clearTimeout(deadline)
   }
 }

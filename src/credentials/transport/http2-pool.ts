@@ -11,11 +11,9 @@ import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 import { onAbort, systemErrorCode, unlessAborted } from '../../core/index.ts'
 import { idleMs } from '../../http/pool/index.ts'
-import type { ClusterResponse } from '../cluster-request.ts'
-import { Http2Body } from './http2-body.ts'
-import { type Heartbeat, startHeartbeat } from './http2-heartbeat.ts'
-import { ConnectionRetired } from './transport-errors.ts'
-import { ConnectionReset, TryFailed } from './try-failed.ts'
+import type { ClusterResponse } from '../credential.ts'
+import { ConnectionReset, ConnectionRetired, TryFailed } from './errors.ts'
+import { type Heartbeat, Http2Body, startHeartbeat } from './http2-body.ts'
 
 /** Of one answer that nobody reads yet, and of all answers of a connection together. */
 const streamWindow = 4 * 1024 * 1024

@@ -11,8 +11,8 @@ import {
 import type { Duplex } from 'node:stream'
 import { inspect } from 'node:util'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { chooseProxy } from './proxy-choice.ts'
-import { parseServers } from './server-address.ts'
+import { parseServers } from './addresses.ts'
+import { chooseProxy } from './outbound-proxy.ts'
 import {
   ask,
   FakeSource,

@@ -4,7 +4,7 @@ import { connect, type TLSSocket } from 'node:tls'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { Secret } from '../../core/index.ts'
 import type { ClientCertificate } from '../credential.ts'
-import { ConnectionFailed } from './transport-errors.ts'
+import { ConnectionFailed } from './errors.ts'
 import {
   ask,
   FakeSource,

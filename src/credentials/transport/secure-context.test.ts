@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { labAuthority } from '../../http/tls-lab.suite.ts'
-import { checkTlsMaterial } from './secure-context.ts'
+import { checkTlsMaterial } from './dial.ts'
 
 describe('the authorities of a cluster', () => {
   test.each(['', '\n', 'not a certificate', '-----BEGIN PRIVATE KEY-----'])(

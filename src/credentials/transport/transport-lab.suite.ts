@@ -13,10 +13,9 @@ import {
   privateKeyPem,
 } from '../../pki/index.ts'
 import type { ClientCertificate, Credential, CredentialSource, Refusal } from '../credential.ts'
-import type { TrustSource } from '../provider/transport-config.ts'
+import { createTransport } from './authenticated-request.ts'
 import { Connections, type ConnectionsOptions } from './connections.ts'
-import { createTransport } from './create-transport.ts'
-import type { Transport, TransportRequest } from './transport-types.ts'
+import type { Transport, TransportRequest, TrustSource } from './types.ts'
 
 const hourMs = 3_600_000
 

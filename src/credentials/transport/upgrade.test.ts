@@ -6,8 +6,8 @@ import { inspect } from 'node:util'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { Secret } from '../../core/index.ts'
 import type { ClientCertificate } from '../credential.ts'
-import { createAgent } from './create-agent.ts'
-import { UpgradeRefused } from './transport-errors.ts'
+import { createAgent } from './agent.ts'
+import { UpgradeRefused } from './errors.ts'
 import {
   FakeSource,
   type Seen,

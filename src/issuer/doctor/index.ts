@@ -1,4 +1,3 @@
-export { type Diagnosis, diagnoseIssuer } from './diagnose-issuer.ts'
-export { inspectIssuer } from './inspect-issuer.ts'
-export { peekAtToken } from './peek-at-token.ts'
+export { type Diagnosis, diagnoseIssuer } from './diagnose.ts'
+export { inspectIssuer, peekAtToken } from './inspect.ts'
 export { relyingPartyNames } from './relying-parties.ts'

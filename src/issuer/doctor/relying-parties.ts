@@ -1,5 +1,6 @@
 import { member } from '../../jose/index.ts'
 import {
+  type Demand,
   everybody,
   fasterThan,
   honestAlgorithms,
@@ -7,12 +8,13 @@ import {
   kidOnEveryKey,
   knownTrust,
   mostKeys,
+  must,
   noLastSlash,
   onlyAlgorithms,
   publicAddress,
   publicTrust,
-} from './common-demands.ts'
-import { type Demand, must, should } from './demand.ts'
+  should,
+} from './checks.ts'
 
 const rsaFirst = 'sign with an RSA key (RS256), which every relying party accepts'
 

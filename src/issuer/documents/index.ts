@@ -3,4 +3,4 @@ export {
   type IssuerDocuments,
   jwksPath,
   renderIssuerDocuments,
-} from './issuer-documents.ts'
+} from './documents.ts'

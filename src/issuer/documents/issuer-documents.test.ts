@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { KeySet } from '../../jose/index.ts'
 import { labKeys } from '../tokens/token-lab.suite.ts'
-import { renderIssuerDocuments } from './issuer-documents.ts'
+import { renderIssuerDocuments } from './documents.ts'
 import { problemOfDiscovery, problemOfIssuer } from './issuer-name.ts'
 
 const facts = { issuer: 'https://issuer.example', jwksUri: 'https://keys.example/jwks' }

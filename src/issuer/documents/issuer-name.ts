@@ -116,3 +116,11 @@ export function problemOfDiscovery(issuer: string): string | undefined {
   if (issuer.includes('?') || issuer.includes('#')) return 'it has a query or a fragment'
   return undefined
 }
+
+/** How an issuer is called, and for whom its tokens are. */
+export interface IssuerNames {
+  /** All that are believed; the first one signs. */
+  readonly issuers: readonly [string, ...string[]]
+  /** Of tokens that name no audience, and of tokens for the API server. */
+  readonly apiAudiences: readonly string[]
+}

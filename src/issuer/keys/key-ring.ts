@@ -1,3 +1,5 @@
+import type { KeySet, SigningKey } from '../../jose/index.ts'
+
 /** A signing key in the course of its life. Times are milliseconds since 1970. */
 export interface RingKey {
   readonly kid: string
@@ -112,4 +114,25 @@ export function withTokenUntil(ring: KeyRing, kid: string, until: number, now: n
   const step = Math.max(hourMs, 2 ** Math.ceil(Math.log2((until - now) / 4)))
   const tokensUntil = until + step
   return ring.map((each) => (each.kid === kid ? { ...each, tokensUntil } : each))
+}
+
+/** The keys of an issuer at one moment. */
+export interface KeyState {
+  /** Signs new tokens; always among the published keys. */
+  readonly signer: SigningKey
+  /** What outsiders are shown. */
+  readonly published: KeySet
+  /** What this server believes itself: the published keys, and any that are kept to ourselves. */
+  readonly accepted: KeySet
+  /** How long outsiders may keep the published keys, in seconds. */
+  readonly maxAgeSeconds: number
+}
+
+/** Keys that may change while the server runs. */
+export interface IssuerKeys {
+  readonly current: KeyState
+  /** Throws while the keys may have changed unseen: nothing may be signed or published then. */
+  requireSight(): void
+  /** Called after each change; returns how to stop listening. */
+  onChange(listener: () => void): () => void
 }

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { renderIssuerDocuments } from '../documents/issuer-documents.ts'
+import { renderIssuerDocuments } from '../documents/documents.ts'
 import { pemForms } from './pem-forms.suite.ts'
 import { openStaticKeys } from './static-keys.ts'
 

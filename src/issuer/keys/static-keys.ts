@@ -7,7 +7,7 @@ import {
   signingKeyFromPem,
   type VerificationKey,
 } from '../../jose/index.ts'
-import type { IssuerKeys, KeyState } from './issuer-keys.ts'
+import type { IssuerKeys, KeyState } from './key-ring.ts'
 
 /** As long as Kubernetes lets others keep keys that do not change. */
 const maxAgeSeconds = 3_600

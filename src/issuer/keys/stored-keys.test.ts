@@ -4,9 +4,9 @@ import { signingKey } from '../../jose/index.ts'
 import { privateKeyFor } from '../../jose/jose.suite.ts'
 import { FakeClusterView } from '../../testing/fake-cluster-view.ts'
 import { defaultRotationTimes as times } from './key-ring.ts'
-import { beginRotation, readSigningKeys, replaceKeys } from './rotate-keys.ts'
+import { renderRing, signingKeysKey } from './key-secret.ts'
+import { beginRotation, readSigningKeys, replaceKeys } from './rotation.ts'
 import { StoredKeys, type StoredKeysParts } from './stored-keys.ts'
-import { renderRing, signingKeysKey } from './stored-ring.ts'
 
 const clock = { now: () => Date.now(), monotonic: () => Date.now() }
 const firstKey = privateKeyFor('ES256')

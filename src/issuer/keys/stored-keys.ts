@@ -11,11 +11,12 @@ import {
 } from '../../core/index.ts'
 import { type KeySet, type SigningKey, signingKey } from '../../jose/index.ts'
 import { generateRsaKey } from '../../pki/index.ts'
-import type { IssuerKeys, KeyState } from './issuer-keys.ts'
 import {
   advanced,
   defaultRotationTimes,
+  type IssuerKeys,
   isFull,
+  type KeyState,
   lastPublishedAt,
   nextChangeAt,
   type RotationTimes,
@@ -31,7 +32,7 @@ import {
   type StoredRing,
   signingKeysKey,
   withNewKey,
-} from './stored-ring.ts'
+} from './key-secret.ts'
 
 const maxAgeSeconds = 3_600
 const retryMs = 10_000

@@ -2,8 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ApiError, silentLogger, systemClock } from '../../core/index.ts'
 import { TokenRefused } from '../../jose/index.ts'
 import { startTestIssuer, type TestIssuer } from '../../testing/index.ts'
-import { type OidcUsersOptions, oidcUsers } from './oidc-users.ts'
-import { type ClaimRules, userOfClaims } from './user-of-claims.ts'
+import { type ClaimRules, type OidcUsersOptions, oidcUsers, userOfClaims } from './oidc-users.ts'
 
 const { signal } = new AbortController()
 const issuer = 'https://provider.example'

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { DocumentListener } from './document-listener.ts'
+import { DocumentListener } from './document-server.ts'
 import type { PublicDocuments } from './public-documents.ts'
 
 const document = (text: string) => ({

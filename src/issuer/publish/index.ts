@@ -1,5 +1,9 @@
-export { DocumentListener } from './document-listener.ts'
-export { followDocuments } from './follow-documents.ts'
+export { DocumentListener } from './document-server.ts'
 export type { PublicDocuments, PublishOptions } from './public-documents.ts'
-export { documentsOfIssuer, documentsOfServer, type ReadDocuments } from './read-documents.ts'
+export {
+  documentsOfIssuer,
+  documentsOfServer,
+  followDocuments,
+  type ReadDocuments,
+} from './public-documents.ts'
 export { writeDocuments } from './write-documents.ts'

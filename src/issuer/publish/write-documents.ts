@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { mkdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { readFileIfPresent, replaceFile } from '../../core/index.ts'
-import { discoveryPath, jwksPath } from '../documents/issuer-documents.ts'
+import { discoveryPath, jwksPath } from '../documents/documents.ts'
 import type { PublicDocument, PublicDocuments } from './public-documents.ts'
 
 /** What a static host has to know of each file. */

@@ -1,4 +1,4 @@
-import { asRejection, IssuerUnavailable, TokenRejected } from './relying-party-errors.ts'
+import { asRejection, IssuerUnavailable, TokenRejected } from './errors.ts'
 import type { Findings, TokenCheck, TokenRules } from './token-checks.ts'
 
 /** How one check of a token came out. */

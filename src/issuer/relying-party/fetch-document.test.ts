@@ -3,8 +3,8 @@ import { createServer, type RequestListener } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { addressTest } from '../../http/address-rules.ts'
 import { startTestIssuer, type TestIssuer } from '../../testing/index.ts'
-import { addressTest } from './address-rules.ts'
 import { type FetchRules, fetchDocument, problemOfUrl, type ResolveName } from './fetch-document.ts'
 
 const rules: FetchRules = {

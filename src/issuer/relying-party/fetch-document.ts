@@ -3,8 +3,8 @@ import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest, type RequestOptions } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
 import { systemErrorCode } from '../../core/index.ts'
-import { type AddressTest, isLoopback } from './address-rules.ts'
-import { IssuerUnavailable } from './relying-party-errors.ts'
+import { type AddressTest, isLoopback } from '../../http/index.ts'
+import { IssuerUnavailable } from './errors.ts'
 
 /** Finds the addresses of a name; `dns.lookup` unless a test has its own. */
 export type ResolveName = (

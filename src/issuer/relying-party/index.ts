@@ -1,15 +1,23 @@
 export type { Clock, Logger } from '../../core/index.ts'
-export type { PrivateAddresses } from './address-rules.ts'
-export type { CheckOutcome, Explanation } from './explain-token.ts'
-export type { DocumentCredential, FetchedDocument } from './fetch-document.ts'
-export { type GuardOptions, type NotAllowed, verifyRequest } from './guard-request.ts'
-export { expressGuard, fastifyGuard, guardListener, type VerifiedRequest } from './middleware.ts'
+export type { PrivateAddresses } from '../../http/index.ts'
 export {
   IssuerUnavailable,
   type RejectionCode,
   TokenRejected,
   type UnavailableCode,
-} from './relying-party-errors.ts'
+} from './errors.ts'
+export type { CheckOutcome, Explanation } from './explain-token.ts'
+export type { DocumentCredential, FetchedDocument } from './fetch-document.ts'
+export {
+  expressGuard,
+  fastifyGuard,
+  type GuardOptions,
+  guardListener,
+  type NotAllowed,
+  type VerifiedRequest,
+  verifyRequest,
+} from './middleware.ts'
+export type { SigningAlgorithm, VerifierOptions } from './options.ts'
 export {
   anyIssuer,
   createServiceAccountVerifier,
@@ -18,4 +26,3 @@ export {
   type VerifiedServiceAccount,
   type VerifiedToken,
 } from './token-verifier.ts'
-export type { SigningAlgorithm, VerifierOptions } from './verifier-options.ts'

@@ -5,8 +5,14 @@ import express, { type Request } from 'express'
 import { fastify } from 'fastify'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startTestIssuer, type TestIssuer } from '../../testing/index.ts'
-import { type GuardOptions, verifyRequest } from './guard-request.ts'
-import { expressGuard, fastifyGuard, guardListener, type VerifiedRequest } from './middleware.ts'
+import {
+  expressGuard,
+  fastifyGuard,
+  type GuardOptions,
+  guardListener,
+  type VerifiedRequest,
+  verifyRequest,
+} from './middleware.ts'
 import {
   createServiceAccountVerifier,
   type TokenVerifier,

@@ -6,8 +6,8 @@ import {
   signCompactJws,
   verificationKey,
 } from '../../jose/index.ts'
+import type { SigningAlgorithm } from './options.ts'
 import { createTokenVerifier } from './token-verifier.ts'
-import type { SigningAlgorithm } from './verifier-options.ts'
 
 const issuer = 'https://login.example'
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey

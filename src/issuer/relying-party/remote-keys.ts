@@ -1,8 +1,8 @@
 import { type Clock, type Logger, pause } from '../../core/index.ts'
 import type { KeySet } from '../../jose/index.ts'
 import { type AgeBounds, cacheAgeMs } from './cache-age.ts'
+import { IssuerUnavailable } from './errors.ts'
 import type { FetchedDocument } from './fetch-document.ts'
-import { IssuerUnavailable } from './relying-party-errors.ts'
 
 /** How long keys are believed. */
 interface KeyCacheRules extends AgeBounds {

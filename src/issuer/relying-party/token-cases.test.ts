@@ -2,11 +2,11 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { renderIssuerDocuments } from '../documents/issuer-documents.ts'
+import { renderIssuerDocuments } from '../documents/documents.ts'
 import type { Attempt } from '../tokens/attempts.suite.ts'
 import { tokenCases } from '../tokens/token-cases.suite.ts'
 import { labKeyState, TokenLab } from '../tokens/token-lab.suite.ts'
-import { IssuerUnavailable, TokenRejected } from './relying-party-errors.ts'
+import { IssuerUnavailable, TokenRejected } from './errors.ts'
 import {
   createServiceAccountVerifier,
   type TokenVerifier,

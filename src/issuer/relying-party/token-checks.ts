@@ -14,9 +14,9 @@ import {
 import {
   readServiceAccountClaims,
   type ServiceAccountClaims,
-} from '../tokens/service-account-claims.ts'
-import { unverifiedIssuer } from '../tokens/unverified-issuer.ts'
-import { TokenRejected } from './relying-party-errors.ts'
+  unverifiedIssuer,
+} from '../tokens/claims.ts'
+import { TokenRejected } from './errors.ts'
 
 /** What a token is judged by. */
 export interface TokenRules {

@@ -1,14 +1,14 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startTestIssuer, type TestIssuer } from '../../testing/index.ts'
-import { TokenRejected } from './relying-party-errors.ts'
+import { TokenRejected } from './errors.ts'
+import type { VerifierOptions } from './options.ts'
 import {
   anyIssuer,
   createServiceAccountVerifier,
   createTokenVerifier,
   type TokenVerifier,
 } from './token-verifier.ts'
-import type { VerifierOptions } from './verifier-options.ts'
 
 /** The machine's clock, ahead by as much as a test wants. */
 class Ahead {

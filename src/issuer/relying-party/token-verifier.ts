@@ -1,8 +1,8 @@
 import { type JsonObject, member, textClaim } from '../../jose/index.ts'
-import type { ServiceAccountClaims } from '../tokens/service-account-claims.ts'
-import { unverifiedIssuer } from '../tokens/unverified-issuer.ts'
+import { type ServiceAccountClaims, unverifiedIssuer } from '../tokens/claims.ts'
+import { asRejection } from './errors.ts'
 import { type Explanation, explainToken } from './explain-token.ts'
-import { asRejection } from './relying-party-errors.ts'
+import { rulesOf, type VerifierOptions } from './options.ts'
 import {
   type Findings,
   serviceAccountChecks,
@@ -10,7 +10,6 @@ import {
   type TokenRules,
   tokenChecks,
 } from './token-checks.ts'
-import { rulesOf, type VerifierOptions } from './verifier-options.ts'
 
 /** What is known of a token that was accepted. */
 export interface VerifiedToken {

@@ -14,13 +14,12 @@ import {
   parseCompactJws,
   TokenRefused,
 } from '../../jose/index.ts'
-import { serviceAccountIdentity, serviceAccountUser } from './service-account-claims.ts'
+import { serviceAccountIdentity, serviceAccountUser, unverifiedIssuer } from './claims.ts'
 import {
   commonAudiences,
   orUnauthorized,
   type TokenAuthenticatorParts,
 } from './token-authenticator.ts'
-import { unverifiedIssuer } from './unverified-issuer.ts'
 
 const legacyIssuer = 'kubernetes/serviceaccount'
 const secretType = 'kubernetes.io/service-account-token'

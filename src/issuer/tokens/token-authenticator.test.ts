@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { IssuerKeys } from '../keys/issuer-keys.ts'
+import type { IssuerKeys } from '../keys/key-ring.ts'
 import { serviceAccountTokens, type TokenUse } from './token-authenticator.ts'
 import { boundTo, labKeyState, TokenLab } from './token-lab.suite.ts'
 

@@ -17,15 +17,15 @@ import {
   textClaim,
   VerifiedTokenCache,
 } from '../../jose/index.ts'
-import type { IssuerNames } from '../documents/issuer-names.ts'
-import type { IssuerKeys } from '../keys/issuer-keys.ts'
-import { requireAlive } from './living-objects.ts'
+import type { IssuerNames } from '../documents/issuer-name.ts'
+import type { IssuerKeys } from '../keys/key-ring.ts'
+import { requireAlive } from './bound-object.ts'
 import {
   readServiceAccountClaims,
   type ServiceAccountClaims,
   serviceAccountIdentity,
-} from './service-account-claims.ts'
-import { unverifiedIssuer } from './unverified-issuer.ts'
+  unverifiedIssuer,
+} from './claims.ts'
 
 /** How the use of a token counts: fit for use, overdue for renewal, or of the old kind without an end. */
 export type TokenUse = 'valid' | 'stale' | 'legacy'

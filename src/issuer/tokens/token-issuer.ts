@@ -11,16 +11,11 @@ import {
   wellKnownKinds,
 } from '../../core/index.ts'
 import { signCompactJwsAside } from '../../jose/index.ts'
-import type { IssuerNames } from '../documents/issuer-names.ts'
-import type { IssuerKeys } from '../keys/issuer-keys.ts'
+import type { IssuerNames } from '../documents/issuer-name.ts'
+import type { IssuerKeys } from '../keys/key-ring.ts'
 import { bindTo } from './bound-object.ts'
-import { requireOfNode } from './node-restriction.ts'
-import {
-  privateClaims,
-  type ServiceAccountClaims,
-  serviceAccountUser,
-} from './service-account-claims.ts'
-import { readTokenRequest, type TokenWish } from './token-wish.ts'
+import { privateClaims, type ServiceAccountClaims, serviceAccountUser } from './claims.ts'
+import { readTokenRequest, requireOfNode, type TokenWish } from './token-request.ts'
 
 /** What tokens are made with. */
 export interface TokenIssuerParts {

@@ -3,8 +3,8 @@ import { type KubeObject, kubeTime } from '../../core/index.ts'
 import { KeySet, type SigningKey, signCompactJws, signingKey } from '../../jose/index.ts'
 import { privateKeyFor, segment } from '../../jose/jose.suite.ts'
 import { FakeClusterView } from '../../testing/fake-cluster-view.ts'
-import type { IssuerNames } from '../documents/issuer-names.ts'
-import type { IssuerKeys, KeyState } from '../keys/issuer-keys.ts'
+import type { IssuerNames } from '../documents/issuer-name.ts'
+import type { IssuerKeys, KeyState } from '../keys/key-ring.ts'
 
 const key = (made: KeyObject): SigningKey => signingKey(made)
 const rsaWith = (publicExponent: number): KeyObject =>

@@ -3,11 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { silentLogger, systemClock } from '../../core/index.ts'
-import { RecordDamaged, RevisionCompacted, type Store, StoreDamaged } from '../contract.ts'
-import { backupStore } from './backup-store.ts'
-import { checkStore } from './check-store.ts'
-import { openEmbeddedStore, realSystem } from './open-embedded-store.ts'
-import { restoreStore } from './restore-store.ts'
+import { RecordDamaged, RevisionCompacted, type Store, StoreDamaged } from '../store.ts'
+import { backupStore, restoreStore } from './backup.ts'
+import { checkStore } from './check.ts'
+import { openEmbeddedStore, realSystem } from './open-store.ts'
 
 let parent: string
 let directory: string

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { silentLogger, systemClock } from '../../core/index.ts'
-import type { Store, StoreEvent } from '../contract.ts'
-import { checkStore } from './check-store.ts'
-import { SimulatedDisk, seededRandom } from './disk/simulated-disk.suite.ts'
-import { openEmbeddedStore, realSystem } from './open-embedded-store.ts'
+import type { Store, StoreEvent } from '../store.ts'
+import { checkStore } from './check.ts'
+import { openEmbeddedStore, realSystem } from './open-store.ts'
+import { SimulatedDisk, seededRandom } from './simulated-disk.suite.ts'
 
 const directory = '/data/store'
 const writers = 3

@@ -1,11 +1,10 @@
 import { basename } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { silentLogger, systemClock } from '../../core/index.ts'
-import { RecordDamaged, type Store, StoreDamaged } from '../contract.ts'
-import { checkStore } from './check-store.ts'
-import { SimulatedDisk } from './disk/simulated-disk.suite.ts'
-import { EmbeddedStore } from './embedded-store.ts'
-import { openEmbeddedStore, realSystem } from './open-embedded-store.ts'
+import { RecordDamaged, type Store, StoreDamaged } from '../store.ts'
+import { checkStore } from './check.ts'
+import { EmbeddedStore, openEmbeddedStore, realSystem } from './open-store.ts'
+import { SimulatedDisk } from './simulated-disk.suite.ts'
 
 const directory = '/data/store'
 const segment = `${directory}/segment-0000000001.log`

@@ -1,5 +1,5 @@
 import { systemErrorCode } from '../../core/index.ts'
-import { StoreDamaged, StoreWriteFailed } from '../contract.ts'
+import { StoreDamaged, StoreWriteFailed } from '../store.ts'
 
 /** The error for a store that cannot be opened because of what is at one place of one file. */
 export function structuralDamage(file: string, offset: number, what: string): StoreDamaged {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { silentLogger, systemClock } from '../../core/index.ts'
 import { describeStore } from '../store.suite.ts'
-import { openEmbeddedStore, realSystem } from './open-embedded-store.ts'
+import { openEmbeddedStore, realSystem } from './open-store.ts'
 
 const never = (): boolean => false
 const always = (): boolean => true

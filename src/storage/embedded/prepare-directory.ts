@@ -1,12 +1,16 @@
 import { join } from 'node:path'
-import { StoreDamaged } from '../contract.ts'
-import { firstRevision } from '../mirror/mirror.ts'
-import { createDataFile } from './disk/data-file.ts'
-import type { FileOps } from './disk/file-ops.ts'
-import { writeManifest } from './disk/manifest.ts'
-import { removeIfThere } from './disk/whole-file.ts'
-import { fileHeaderLength, newFileHeader } from './format/file-header.ts'
-import { manifestName, newManifestName, segmentName, sequenceOf } from './format/names.ts'
+import { firstRevision } from '../mvcc/mvcc.ts'
+import { StoreDamaged } from '../store.ts'
+import {
+  fileHeaderLength,
+  manifestName,
+  newFileHeader,
+  newManifestName,
+  segmentName,
+  sequenceOf,
+} from './file-format.ts'
+import { createDataFile, type FileOps, removeIfThere } from './file-system.ts'
+import { writeManifest } from './manifest.ts'
 
 /** What every file system may put into an empty directory. */
 const harmless: ReadonlySet<string> = new Set(['lost+found'])

@@ -1,4 +1,4 @@
-import { networkOf, parseIp } from './ip-range.ts'
+import { networkOf, parseIp } from '../addresses.ts'
 
 const ipv6NetworkBits = 64
 

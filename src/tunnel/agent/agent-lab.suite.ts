@@ -7,9 +7,9 @@ import { setImmediate as immediate } from 'node:timers/promises'
 import { parseOptions } from '../../cli/options/index.ts'
 import { type Logger, silentLogger, systemClock } from '../../core/index.ts'
 import type { Channel } from '../link/index.ts'
-import { createTunnelAgent } from './create-tunnel-agent.ts'
 import { type TunnelAgentOptions, tunnelAgentOptions } from './options/index.ts'
 import type { TunnelAgent, TunnelAgentParts } from './tunnel-agent.ts'
+import { createTunnelAgent } from './tunnel-agent.ts'
 
 const shape = {
   command: 'sallyport tunnel agent',

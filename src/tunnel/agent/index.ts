@@ -1,4 +1,3 @@
-export { createTunnelAgent } from './create-tunnel-agent.ts'
 export {
   problemsOfTunnelAgentOptions,
   type TunnelAgentOptions,
@@ -8,3 +7,4 @@ export {
 export type { Connect } from './servers/connect-server.ts'
 export type { Resolve } from './targets/dial-target.ts'
 export type { TunnelAgent, TunnelAgentParts } from './tunnel-agent.ts'
+export { createTunnelAgent } from './tunnel-agent.ts'

@@ -5,6 +5,9 @@ import {
   type Server as TlsServer,
 } from 'node:tls'
 import { systemClock } from '../../core/index.ts'
+import { type HeaderField, Http2Connection, type Http2Stream } from '../../grpc/http2/index.ts'
+import { grpcStatus, metadataOf } from '../../grpc/index.ts'
+import { linkOfStream } from '../link/grpc-link.ts'
 import {
   agreed,
   capabilityHeader,
@@ -12,10 +15,6 @@ import {
   type Link,
   parseCapabilities,
 } from '../link/index.ts'
-import { grpcStatus } from './grpc-status.ts'
-import { type HeaderField, Http2Connection, type Http2Stream } from './http2/index.ts'
-import { linkOfStream } from './link-of-stream.ts'
-import { metadataOf } from './metadata.ts'
 import type { Admission, LinkRequest, LinkSettings, StreamPath } from './options.ts'
 import { requestFault } from './request-fault.ts'
 import { refuseStream, ServerStream } from './server-stream.ts'

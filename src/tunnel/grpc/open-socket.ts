@@ -1,6 +1,6 @@
 import net, { isIP, type Socket } from 'node:net'
 import tls, { checkServerIdentity } from 'node:tls'
-import { showHostPort } from '../addresses/index.ts'
+import { showHostPort } from '../addresses.ts'
 import { LinkUnreachable } from './errors.ts'
 import type { ConnectLinkOptions, LinkTls } from './options.ts'
 import { unreachableWords } from './unreachable-words.ts'

@@ -1,16 +1,10 @@
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { Logger } from '../../core/index.ts'
+import type { Keepalive } from '../../grpc/index.ts'
 import type { Capability, LinkLimits, PacketTally } from '../link/index.ts'
-
 /** The two streams that Konnectivity's protocol knows, by path. */
 export type StreamPath = '/AgentService/Connect' | '/ProxyService/Proxy'
-
-/** When a silent peer is asked whether it is still there, and how long it may take to answer. */
-export interface Keepalive {
-  readonly timeMs: number
-  readonly timeoutMs: number
-}
 
 /** What the outer TLS connection to a tunnel server needs. */
 export interface LinkTls {

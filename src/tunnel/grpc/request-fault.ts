@@ -1,6 +1,5 @@
-import { grpcStatus } from './grpc-status.ts'
-import { type HeaderField } from './http2/index.ts'
-import { headerOf } from './metadata.ts'
+import type { HeaderField } from '../../grpc/http2/index.ts'
+import { grpcStatus, headerOf } from '../../grpc/index.ts'
 import type { StreamPath } from './options.ts'
 
 /** Why a request cannot be served. */

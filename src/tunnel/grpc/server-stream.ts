@@ -1,14 +1,13 @@
-import { LinkBroken } from './errors.ts'
-import { encodeGrpcMessage, grpcStatus } from './grpc-status.ts'
 import {
   errorCode,
   type HeaderField,
   type Http2Connection,
   type Http2Stream,
   type StreamEnding,
-} from './http2/index.ts'
-import type { StreamEnd } from './http2-carrier.ts'
-import { fieldsOf, grpcContentType } from './metadata.ts'
+} from '../../grpc/http2/index.ts'
+import { encodeGrpcMessage, fieldsOf, grpcContentType, grpcStatus } from '../../grpc/index.ts'
+import type { StreamEnd } from '../link/grpc-link.ts'
+import { LinkBroken } from './errors.ts'
 
 const trailersOf = (status: number, message: string): HeaderField[] => [
   ['grpc-status', String(status)],

@@ -1,4 +1,4 @@
-import type { LinkChannel } from './link-channel.ts'
+import type { LinkChannel } from './channel.ts'
 
 /** Ids of channels that are over, whose last packets may still be on their way. */
 const rememberedIds = 4_096

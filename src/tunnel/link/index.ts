@@ -1,27 +1,27 @@
-export {
-  agreed,
-  allCapabilities,
-  capabilityHeader,
-  formatCapabilities,
-  parseCapabilities,
-} from './capabilities.ts'
-export type { Carrier, CarrierEvents } from './carrier.ts'
-export { DialFailed } from './dial-failed.ts'
-export { duplexOf } from './duplex-of.ts'
+export type { Leg, LegEvents } from './byte-stream.ts'
+export { socketLeg } from './byte-stream.ts'
+export { DialFailed } from './dials.ts'
+export { duplexOf } from './duplex.ts'
 export { join } from './join.ts'
-export type { Leg, LegEvents } from './leg.ts'
 export { defaultLinkLimits, type LinkLimits } from './limits.ts'
 export type {
   Capability,
+  Carrier,
+  CarrierEvents,
   Channel,
   DialFailureReason,
   IncomingDial,
   Link,
   LinkEnd,
   LinkEvents,
+  LinkSide,
+  PacketTally,
 } from './link.ts'
-export type { LinkSide } from './link-side.ts'
+export {
+  agreed,
+  allCapabilities,
+  capabilityHeader,
+  formatCapabilities,
+  parseCapabilities,
+} from './link.ts'
 export { PacketLink } from './packet-link.ts'
-export type { PacketTally } from './packet-tally.ts'
-export { SendQueue } from './send-queue.ts'
-export { socketLeg } from './socket-leg.ts'

@@ -1,6 +1,6 @@
-import type { Leg } from './leg.ts'
-import { ChannelBroken } from './link-errors.ts'
-import { Standstill } from './standstill.ts'
+import type { Leg } from './byte-stream.ts'
+import { ChannelBroken } from './errors.ts'
+import { Standstill } from './stall-detector.ts'
 
 /** How much may wait on either side of a join. */
 export interface JoinLimits {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Leg } from './leg.ts'
+import type { Leg } from './byte-stream.ts'
 
 /** A reader of a leg for tests, which remembers what it was told. */
 export class LegReader {

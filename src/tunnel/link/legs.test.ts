@@ -4,11 +4,11 @@ import net, { type AddressInfo, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join as joinPath } from 'node:path'
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { duplexOf } from './duplex-of.ts'
+import type { Leg, LegEvents } from './byte-stream.ts'
+import { socketLeg } from './byte-stream.ts'
+import { duplexOf } from './duplex.ts'
 import { join } from './join.ts'
-import type { Leg, LegEvents } from './leg.ts'
 import { echo, LegReader } from './leg-reader.suite.ts'
-import { socketLeg } from './socket-leg.ts'
 
 const closers: (() => unknown)[] = []
 afterEach(async () => {

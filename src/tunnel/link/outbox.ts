@@ -1,6 +1,5 @@
 import type { PacketTypeName } from '../protocol/index.ts'
-import type { Carrier } from './carrier.ts'
-import type { PacketTally } from './packet-tally.ts'
+import type { Carrier, PacketTally } from './link.ts'
 
 /** Somebody who has payload to send and takes turns with the others. */
 export interface PayloadSource {

@@ -14,20 +14,26 @@ import {
   ProtocolError,
   packetType,
 } from '../protocol/index.ts'
-import type { Carrier } from './carrier.ts'
+import { type ChannelHost, LinkChannel } from './channel.ts'
 import { ChannelTable } from './channel-table.ts'
-import { DialFailed } from './dial-failed.ts'
-import { IncomingDials } from './incoming-dials.ts'
+import { Pressure } from './credit.ts'
+import { DialFailed, IncomingDials, OutgoingDials } from './dials.ts'
+import { ChannelBroken, LinkLost } from './errors.ts'
 import type { LinkLimits } from './limits.ts'
-import type { Capability, Channel, Link, LinkEnd, LinkEvents } from './link.ts'
-import { type ChannelHost, LinkChannel } from './link-channel.ts'
-import { ChannelBroken, LinkLost } from './link-errors.ts'
-import { type Directions, directionsOf, type LinkSide } from './link-side.ts'
+import {
+  type Capability,
+  type Carrier,
+  type Channel,
+  type Directions,
+  directionsOf,
+  type Link,
+  type LinkEnd,
+  type LinkEvents,
+  type LinkSide,
+  type PacketTally,
+} from './link.ts'
 import { Outbox } from './outbox.ts'
-import { OutgoingDials } from './outgoing-dials.ts'
-import type { PacketTally } from './packet-tally.ts'
-import { Pressure } from './pressure.ts'
-import { type StallWatch, watchForStall } from './stall-watch.ts'
+import { type StallWatch, watchForStall } from './stall-detector.ts'
 
 /** What a link is made of. */
 export interface PacketLinkOptions {

@@ -1,5 +1,5 @@
 import type { Server, Socket } from 'node:net'
-import { sourceOf } from '../addresses/index.ts'
+import { sourceOf } from '../addresses/source.ts'
 import { FairLimit } from './fair-limit.ts'
 
 /** What becomes of connections. */

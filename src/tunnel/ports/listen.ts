@@ -1,6 +1,6 @@
 import type { Server } from 'node:net'
 import { CommandFailed, systemErrorCode } from '../../core/index.ts'
-import { showHostPort } from '../addresses/index.ts'
+import { showHostPort } from '../addresses.ts'
 import { nameSocketFile, removeSocketFile, unnamedSocketFile } from './socket-file.ts'
 
 /** A TCP port to listen on. */

@@ -1,4 +1,5 @@
-export { encodeDataHead, encodePacket } from './encode-packet.ts'
+export { PacketDecoder } from './decode.ts'
+export { encodeDataHead, encodePacket } from './encode.ts'
 export {
   type CloseRequest,
   type CloseResponse,
@@ -8,7 +9,7 @@ export {
   type DialResponse,
   destination,
   type Fin,
+  type PacketTypeName,
+  ProtocolError,
+  packetType,
 } from './packet.ts'
-export { PacketDecoder } from './packet-decoder.ts'
-export { type PacketTypeName, packetType } from './packet-type.ts'
-export { ProtocolError } from './protocol-error.ts'

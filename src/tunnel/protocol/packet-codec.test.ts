@@ -1,10 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { encodeDataHead, encodePacket } from './encode-packet.ts'
+import { PacketDecoder } from './decode.ts'
+import { encodeDataHead, encodePacket } from './encode.ts'
 import type { ControlPacket } from './packet.ts'
-import { PacketDecoder } from './packet-decoder.ts'
-import { type PacketTypeName, packetType } from './packet-type.ts'
-import { ProtocolError } from './protocol-error.ts'
+import { type PacketTypeName, ProtocolError, packetType } from './packet.ts'
 
 interface Seen {
   readonly packets: ControlPacket[]

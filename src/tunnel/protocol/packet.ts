@@ -1,4 +1,20 @@
-import type { packetType } from './packet-type.ts'
+import { SallyportError } from '../../core/index.ts'
+
+/** The numbers of the packet types on the wire; 100 and above are ours. */
+export const packetType = {
+  DIAL_REQ: 0,
+  DIAL_RSP: 1,
+  CLOSE_REQ: 2,
+  CLOSE_RSP: 3,
+  DATA: 4,
+  DIAL_CLS: 5,
+  DRAIN: 6,
+  CREDIT: 100,
+  FIN: 101,
+} as const
+
+/** A packet type's name, as metrics and logs show it. */
+export type PacketTypeName = keyof typeof packetType
 
 /**
  * The network in which a connection's target lies (field 9).
@@ -87,4 +103,13 @@ export interface Data extends Directed {
 export interface UnknownPacket {
   readonly type: undefined
   readonly wireType: number
+}
+
+/** The other end sent bytes that are not the tunnel's protocol; the link cannot go on. */
+export class ProtocolError extends SallyportError {
+  readonly code = 'TUNNEL_PROTOCOL_ERROR'
+
+  constructor(what: string) {
+    super(`the other end of the link broke the tunnel protocol: ${what}`)
+  }
 }

@@ -1,4 +1,4 @@
-import { ProtocolError } from './protocol-error.ts'
+import { ProtocolError } from './packet.ts'
 
 /** What `varint` returns when the bytes end within the number. */
 export const cutOff = -1

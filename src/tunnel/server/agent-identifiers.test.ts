@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { AgentMetadataInvalid, parseAgentIdentifiers } from './agent-identifiers.ts'
-import { describeAgent } from './agent-session.ts'
+import { AgentMetadataInvalid, describeAgent, parseAgentIdentifiers } from './agent-session.ts'
 
 const nothing = { hosts: [], cidrs: [], isDefaultRoute: false }
 

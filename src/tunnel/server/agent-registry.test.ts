@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { AgentRegistry } from './agent-registry.ts'
 import { type AgentSession, describeAgent } from './agent-session.ts'
 import { FakeAgent } from './fake-agent.suite.ts'
-import type { StrategyName } from './strategies/index.ts'
+import type { StrategyName } from './strategies.ts'
 
 interface Order {
   readonly id: string

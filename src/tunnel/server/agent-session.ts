@@ -1,9 +1,60 @@
+import { SallyportError } from '../../core/index.ts'
 import type { Link } from '../link/index.ts'
-import {
-  type AgentIdentifiers,
-  AgentMetadataInvalid,
-  parseAgentIdentifiers,
-} from './agent-identifiers.ts'
+
+/** What an agent says it can reach. */
+export interface AgentIdentifiers {
+  /** IP addresses and host names, lower case. */
+  readonly hosts: readonly string[]
+  readonly cidrs: readonly string[]
+  readonly isDefaultRoute: boolean
+}
+
+/** Metadata of an agent that breaks the rules; its stream is refused. */
+export class AgentMetadataInvalid extends SallyportError {
+  readonly code = 'TUNNEL_AGENT_METADATA_INVALID'
+}
+
+/** What Go's strconv takes for true. */
+const trueWords = new Set(['1', 't', 'T', 'true', 'TRUE', 'True'])
+
+/**
+ * Reads the query string of the metadata `agentidentifiers`. Types that are not known are passed over,
+ * so that newer agents can connect; an encoding that is broken is refused.
+ */
+export function parseAgentIdentifiers(text: string): AgentIdentifiers {
+  const hosts = new Set<string>()
+  const cidrs = new Set<string>()
+  let defaultRoute: string | undefined
+  for (const [type, value] of pairsOf(text)) {
+    if (type === 'ipv4' || type === 'ipv6' || type === 'host') hosts.add(value.toLowerCase())
+    else if (type === 'cidr') cidrs.add(value)
+    else if (type === 'default-route') defaultRoute ??= value
+  }
+  return {
+    hosts: [...hosts],
+    cidrs: [...cidrs],
+    isDefaultRoute: trueWords.has(defaultRoute ?? ''),
+  }
+}
+
+function pairsOf(text: string): (readonly [string, string])[] {
+  const parts = text.split('&').filter((part) => part !== '')
+  return parts.map((part) => {
+    // As in Go since 1.17: a semicolon separates nothing and has no other place here.
+    if (part.includes(';')) throw new AgentMetadataInvalid('agentIdentifiers has a semicolon in it')
+    const at = part.indexOf('=')
+    const name = at < 0 ? part : part.slice(0, at)
+    return [decode(name), decode(at < 0 ? '' : part.slice(at + 1))] as const
+  })
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch (cause) {
+    throw new AgentMetadataInvalid('agentIdentifiers is not a URL-encoded query', { cause })
+  }
+}
 
 /** Who an agent says it is. */
 export interface AgentDescription {

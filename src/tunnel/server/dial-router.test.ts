@@ -1,16 +1,14 @@
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { systemClock } from '../../core/index.ts'
-import { MetricsRegistry } from '../../core/metrics/index.ts'
+import { MetricsRegistry, systemClock } from '../../core/index.ts'
 import { DialFailed } from '../link/index.ts'
-import { portOf } from '../ports/index.ts'
-import { AgentRegistry } from './agent-registry.ts'
+import { portOf } from '../ports/listen.ts'
+import { AgentRegistry, NoAgentAvailable } from './agent-registry.ts'
 import { describeAgent } from './agent-session.ts'
 import { DialRouter, hostOf } from './dial-router.ts'
-import { NoAgentAvailable } from './errors.ts'
 import { FakeAgent, fakeHub } from './fake-agent.suite.ts'
-import { ServerMetrics } from './server-metrics.ts'
+import { ServerMetrics } from './metrics.ts'
 
 const never = new AbortController().signal
 let target: Server

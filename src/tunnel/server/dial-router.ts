@@ -1,10 +1,9 @@
 import type { Clock } from '../../core/index.ts'
-import { parseHostPort } from '../addresses/index.ts'
+import { parseHostPort } from '../addresses.ts'
 import { type Channel, DialFailed, type DialFailureReason } from '../link/index.ts'
-import type { AgentRegistry } from './agent-registry.ts'
+import { type AgentRegistry, NoAgentAvailable } from './agent-registry.ts'
 import type { AgentSession } from './agent-session.ts'
-import { NoAgentAvailable } from './errors.ts'
-import type { CountedDialFailure, ServerMetrics } from './server-metrics.ts'
+import type { CountedDialFailure, ServerMetrics } from './metrics.ts'
 
 /** What a router of dials is made of. */
 export interface DialRouterParts {

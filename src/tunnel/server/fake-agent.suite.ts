@@ -1,6 +1,5 @@
 import { connect, type Socket } from 'node:net'
-import { silentLogger, systemClock } from '../../core/index.ts'
-import { MetricsRegistry } from '../../core/metrics/index.ts'
+import { MetricsRegistry, silentLogger, systemClock } from '../../core/index.ts'
 import {
   type Capability,
   type Channel,
@@ -11,8 +10,8 @@ import {
   type LinkEvents,
   socketLeg,
 } from '../link/index.ts'
-import { ServerMetrics } from './server-metrics.ts'
-import { type AgentDialHandler, TunnelHub } from './tunnel-hub.ts'
+import { type AgentDialHandler, TunnelHub } from './hub.ts'
+import { ServerMetrics } from './metrics.ts'
 
 type DialOptions = Parameters<Link['dial']>[1]
 

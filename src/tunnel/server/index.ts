@@ -1,12 +1,6 @@
+export { NoAgentAvailable } from './agent-registry.ts'
 export type { AgentDescription } from './agent-session.ts'
-export { NoAgentAvailable } from './errors.ts'
-export type { RevocationList } from './listening/client-trust.ts'
-export {
-  problemsOfTunnelServerOptions,
-  type TunnelServerOptions,
-  tunnelServerOptions,
-} from './options/index.ts'
-export { connectTcp, TargetUnreachable } from './reverse/connect-tcp.ts'
+export type { RevocationList } from './client-trust.ts'
 export {
   type AgentPortConfig,
   type AgentTokens,
@@ -14,7 +8,13 @@ export {
   type FrontEndConfig,
   type TlsFileNames,
   type TunnelServerConfig,
-} from './server-config.ts'
+} from './config.ts'
+export {
+  problemsOfTunnelServerOptions,
+  type TunnelServerOptions,
+  tunnelServerOptions,
+} from './options/index.ts'
+export { connectTcp, TargetUnreachable } from './reverse/connect-tcp.ts'
 export {
   createTunnelServer,
   type ListeningPlaces,

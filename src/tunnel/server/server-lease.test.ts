@@ -4,12 +4,12 @@ import {
   type Kind,
   type KubeObject,
   kubeMicroTime,
+  MetricsRegistry,
   silentLogger,
 } from '../../core/index.ts'
-import { MetricsRegistry } from '../../core/metrics/index.ts'
 import { FakeClusterView } from '../../testing/fake-cluster-view.ts'
-import { ServerLease } from './server-lease.ts'
-import { ServerMetrics } from './server-metrics.ts'
+import { ServerLease } from './lease.ts'
+import { ServerMetrics } from './metrics.ts'
 
 const kind: Kind = {
   group: 'coordination.k8s.io',

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { MetricsRegistry } from '../../core/metrics/index.ts'
-import { type CountedDialFailure, ServerMetrics } from './server-metrics.ts'
+import { MetricsRegistry } from '../../core/index.ts'
+import { type CountedDialFailure, ServerMetrics } from './metrics.ts'
 
 const prefix = 'konnectivity_network_proxy_server_'
 

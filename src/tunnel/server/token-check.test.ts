@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { ApiError, type KubeObject } from '../../core/index.ts'
 import { FakeClusterView } from '../../testing/fake-cluster-view.ts'
-import { AgentRefused } from './errors.ts'
-import { createTokenCheck } from './token-check.ts'
+import { AgentRefused } from './agent-registry.ts'
+import { createTokenCheck } from './agent-tokens.ts'
 
 const signal = new AbortController().signal
 const audience = 'system:konnectivity-server'

@@ -8,9 +8,9 @@ import { labAuthority, labClient, labMaterial } from '../../http/tls-lab.suite.t
 import type { CertificateAuthority } from '../../pki/index.ts'
 import { type ConnectLinkOptions, connectLink, type LinkTls } from '../grpc/index.ts'
 import { allCapabilities, type Capability, join, type Link, socketLeg } from '../link/index.ts'
-import { portOf } from '../ports/index.ts'
-import type { RevocationList } from './listening/client-trust.ts'
-import type { TunnelServerConfig } from './server-config.ts'
+import { portOf } from '../ports/listen.ts'
+import type { RevocationList } from './client-trust.ts'
+import type { TunnelServerConfig } from './config.ts'
 import { createTunnelServer, type TunnelServer } from './tunnel-server.ts'
 
 /** How a lab's server differs from a plain one. */

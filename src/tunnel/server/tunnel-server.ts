@@ -5,22 +5,22 @@ import {
   type Component,
   type Dialer,
   type Logger,
+  MetricsRegistry,
   neverFails,
   withinTime,
 } from '../../core/index.ts'
-import { MetricsRegistry } from '../../core/metrics/index.ts'
 import type { Link } from '../link/index.ts'
-import type { HttpEndpoint } from '../ports/index.ts'
+import type { HttpEndpoint } from '../ports/http-endpoint.ts'
+import { AgentPort } from './agent-port.ts'
 import type { AgentDescription } from './agent-session.ts'
-import { AgentPort } from './listening/agent-port.ts'
-import type { RevocationList } from './listening/client-trust.ts'
-import { FrontEndPort } from './listening/front-end-port.ts'
+import type { RevocationList } from './client-trust.ts'
+import type { TunnelServerConfig } from './config.ts'
+import { adminEndpoint, healthEndpoint } from './endpoints.ts'
+import { FrontEndPort } from './frontend-port.ts'
+import { TunnelHub } from './hub.ts'
+import { ServerLease } from './lease.ts'
+import { ServerMetrics } from './metrics.ts'
 import { NodeTraffic } from './reverse/node-traffic.ts'
-import type { TunnelServerConfig } from './server-config.ts'
-import { adminEndpoint, healthEndpoint } from './server-endpoints.ts'
-import { ServerLease } from './server-lease.ts'
-import { ServerMetrics } from './server-metrics.ts'
-import { TunnelHub } from './tunnel-hub.ts'
 
 /** What a tunnel server is made of. */
 export interface TunnelServerParts {

@@ -2,7 +2,7 @@ import { chmod, chown, mkdir, readdir, stat, symlink, writeFile } from 'node:fs/
 import { basename, dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { scratchDirectory } from '../scratch.suite.ts'
-import { makePrivateDirectory } from './private-directory.ts'
+import { makePrivateDirectory } from './projected-directory.ts'
 
 async function place() {
   const directory = await scratchDirectory()

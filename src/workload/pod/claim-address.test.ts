@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { ApiError } from '../../core/index.ts'
-import { claimAddress } from './claim-address.ts'
-import type { ProcessState } from './pod-status.ts'
+import type { ProcessState } from './pod-object.ts'
+import { claimAddress } from './registered-pod.ts'
 
 const host = { clock: { now: () => 7, monotonic: () => 7 }, drain: new AbortController().signal }
 

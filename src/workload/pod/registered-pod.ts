@@ -1,5 +1,6 @@
 import { follow, type KubeClient, RemoteClusterView } from '../../client/index.ts'
 import {
+  ApiError,
   type Clock,
   CommandFailed,
   hasReason,
@@ -9,9 +10,7 @@ import {
   wellKnownKinds,
   workloadMark,
 } from '../../core/index.ts'
-import { podObject } from './pod-object.ts'
-import { type ProcessState, podStatus } from './pod-status.ts'
-import type { WorkloadPlan } from './workload-plan.ts'
+import { type ProcessState, podObject, podStatus, type WorkloadPlan } from './pod-object.ts'
 
 const { pod: podKind, lease: leaseKind } = wellKnownKinds
 const maxAttempts = 5
@@ -154,3 +153,28 @@ function taken({ namespace, name }: WorkloadPlan, cause: unknown): CommandFailed
     hint: 'one of a workload that was killed goes by itself within a minute; choose another --name otherwise',
   })
 }
+
+/** Tells the cluster where the process will be, before it runs: one that cannot be reached there need not start. */
+export async function claimAddress(
+  pod: Pick<RegisteredPod, 'report'>,
+  ip: string,
+  { clock, drain }: { readonly clock: Clock; readonly drain: AbortSignal },
+): Promise<void> {
+  const now = clock.now()
+  const state = { startedAt: now, isPending: true, isReady: false, since: now } as const
+  await pod.report(state, drain).catch((error: unknown) => {
+    throw isAbout(ip, error) ? refused(ip, error) : error
+  })
+}
+
+const isAbout = (ip: string, error: unknown): error is ApiError =>
+  error instanceof ApiError &&
+  hasReason(error, 'Forbidden', 'Invalid') &&
+  error.message.includes(ip)
+
+const refused = (ip: string, cause: ApiError): CommandFailed =>
+  new CommandFailed(
+    'POD_IP_REFUSED',
+    `the cluster does not take ${ip} for the address of this workload: ${cause.message}`,
+    { hint: 'give one of this machine at which the cluster reaches it: --pod-ip IP', cause },
+  )

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { KubeObject } from '../../core/index.ts'
-import { placeInService } from './service-place.ts'
-import type { WorkloadPort } from './workload-plan.ts'
+import type { WorkloadPort } from './pod-object.ts'
+import { placeInService } from './service-endpoint.ts'
 
 const service = (spec: object): KubeObject => ({
   apiVersion: 'v1',

@@ -1,6 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { access, constants as constants_findCommand, stat } from 'node:fs/promises'
 import { constants } from 'node:os'
-import type { ProcessEnd } from '../pod/pod-status.ts'
+import { resolve } from 'node:path'
+import { CommandFailed } from '../../core/index.ts'
+import type { ProcessEnd, WorkloadPlan } from '../pod/pod-object.ts'
 
 /** Sends a signal to a process, or to a group if the number is negative, as `kill` does. */
 export type SendSignal = (pid: number, signal: NodeJS.Signals) => void
@@ -70,4 +73,75 @@ export function complaintOf(
       resolve(code === 0 ? undefined : complaint.trim().split('\n').at(-1) || `exit code ${code}`),
     )
   })
+}
+
+/** Makes sure that a command can be run before anything is registered for it. */
+export async function requireCommand(
+  command: string,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<void> {
+  const directories = command.includes('/') ? [''] : (env['PATH'] ?? '').split(':')
+  for (const directory of directories) {
+    if (await isProgram(directory === '' ? command : resolve(directory, command))) return
+  }
+  throw new CommandFailed(
+    'NO_COMMAND',
+    command.includes('/') ? `${command} is no program` : `${command} is not found in PATH`,
+    { hint: 'the command follows two dashes: sallyport workload run [options] -- COMMAND...' },
+  )
+}
+
+async function isProgram(path: string): Promise<boolean> {
+  try {
+    await access(path, constants_findCommand.X_OK)
+    return (await stat(path)).isFile()
+  } catch {
+    return false
+  }
+}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** What every workload is told of itself; the kubeconfig of the machine is not for it. */
+export function workloadEnvironment(
+  env: Environment,
+  plan: WorkloadPlan,
+  directory: string,
+): Record<string, string | undefined> {
+  const { KUBECONFIG: _, SALLYPORT_KUBECONFIG: _ours, ...others } = env
+  const [first] = plan.ports
+  return {
+    ...others,
+    HOSTNAME: plan.name,
+    POD_NAME: plan.name,
+    POD_NAMESPACE: plan.namespace,
+    POD_IP: plan.ip,
+    POD_SERVICE_ACCOUNT: plan.serviceAccount,
+    SALLYPORT_SERVICE_ACCOUNT_DIR: directory,
+    ...(first && { PORT: String(first.port) }),
+  }
+}
+
+/** What in-cluster clients look for, as the kubelet writes it for the Service `kubernetes`. */
+export function inClusterEnvironment(server: URL): Record<string, string> {
+  if (server.pathname !== '/' || server.protocol !== 'https:')
+    throw new CommandFailed(
+      'SERVER_NOT_IN_CLUSTER',
+      `in-cluster clients know the API by host and port alone, and ${server.href} is more than that`,
+      { hint: 'use a kubeconfig that names an https server without a path, or --no-in-cluster' },
+    )
+  const host = server.hostname.replace(/^\[(.*)\]$/, '$1')
+  const port = server.port || '443'
+  const address = `tcp://${server.hostname}:${port}`
+  const tcp = `KUBERNETES_PORT_${port}_TCP`
+  return {
+    KUBERNETES_SERVICE_HOST: host,
+    KUBERNETES_SERVICE_PORT: port,
+    KUBERNETES_SERVICE_PORT_HTTPS: port,
+    KUBERNETES_PORT: address,
+    [tcp]: address,
+    [`${tcp}_PROTO`]: 'tcp',
+    [`${tcp}_PORT`]: port,
+    [`${tcp}_ADDR`]: host,
+  }
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import type { WorkloadPlan } from '../pod/workload-plan.ts'
-import { inClusterEnvironment, workloadEnvironment } from './environment.ts'
+import type { WorkloadPlan } from '../pod/pod-object.ts'
+import { inClusterEnvironment, workloadEnvironment } from './child-process.ts'
 import { inMountNamespace, noMountNamespace } from './mount-namespace.ts'
 
 const plan: WorkloadPlan = {

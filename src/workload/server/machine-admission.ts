@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
+import { endpointIpProblems } from '../../api/index.ts'
 import {
   type Admission,
   type ClusterView,
@@ -9,11 +10,74 @@ import {
   machineIdentity,
   machineNameOf,
   machineOf,
+  type ResourceAttributes,
   type WriteAttempt,
   wellKnownKinds,
 } from '../../core/index.ts'
-import { problemOfCertificate } from './own-certificate.ts'
-import { podAddresses, problemOfAddresses } from './pod-addresses.ts'
+import { CsrInvalid, parseCsr } from '../../pki/index.ts'
+
+const { group, resource } = wellKnownKinds.certificateSigningRequest
+
+/** Whether it is about requests for certificates themselves, and not about their approval. */
+export const isCertificateRequest = (
+  asked: Pick<ResourceAttributes, 'group' | 'resource' | 'subresource'>,
+): boolean => asked.group === group && asked.resource === resource && asked.subresource === ''
+
+/** Why a machine may not write this request for a certificate; undefined if it renews its own. */
+function problemOfCertificate({
+  kind,
+  operation,
+  subresource,
+  object,
+  user,
+}: WriteAttempt): string | undefined {
+  if (operation !== 'create' || !object || !isCertificateRequest({ ...kind, subresource }))
+    return 'a machine can only ask for certificates'
+  const subject = subjectOf(object)
+  const isOwn =
+    subject?.commonName === user.username &&
+    subject.organizations.length === 1 &&
+    subject.organizations[0] === machineIdentity.group
+  return isOwn ? undefined : 'a machine can only ask for a certificate of its own name and group'
+}
+
+function subjectOf({ spec }: KubeObject) {
+  const request = isRecord(spec) ? spec['request'] : undefined
+  if (typeof request !== 'string') return undefined
+  try {
+    return parseCsr(Buffer.from(request, 'base64').toString()).subject
+  } catch (error) {
+    if (error instanceof CsrInvalid) return undefined
+    throw error
+  }
+}
+
+/** The addresses in a Pod's status, each once. */
+function podAddresses(pod: KubeObject | undefined): string[] {
+  const status = pod?.['status']
+  if (!isRecord(status)) return []
+  const listed = Array.isArray(status['podIPs']) ? status['podIPs'].filter(isRecord) : []
+  const all = [status['podIP'], ...listed.map(({ ip }) => ip)]
+  return [...new Set(all.filter((ip) => typeof ip === 'string' && ip !== ''))].map(String)
+}
+
+/**
+ * Why these cannot be the addresses of a Pod. Loopback is refused to all but those whose loopback is the
+ * server's; the strict rule also refuses what no process can be reached at, such as link-local addresses.
+ */
+function problemOfAddresses(
+  addresses: readonly string[],
+  rule: { readonly mayLoopback: boolean; readonly isStrict: boolean },
+): string | undefined {
+  for (const ip of addresses) {
+    const anyway = endpointIpProblems(ip, true)
+    const isLoopback = endpointIpProblems(ip, false).length > anyway.length
+    if (isLoopback && !rule.mayLoopback)
+      return `pod IP ${ip} is on loopback, which is for \`workload run\` on the server's own machine only`
+    if (rule.isStrict && anyway.length > 0) return `pod IP ${ip} ${anyway[0]}`
+  }
+  return undefined
+}
 
 /**
  * Holds the identity of a machine to its own Pods, their Leases and its own certificate, whatever rights it was given besides,

@@ -13,7 +13,7 @@ import {
   sendRaw,
   startGuardLab,
 } from '../../../src/addon/guard/guard-lab.suite.ts'
-import { freePort } from '../../../src/cli/addons/free-port.ts'
+import { freePort } from '../../../src/cli/up/addon-process.ts'
 import { renderJwks, signCompactJws, signingKey } from '../../../src/jose/index.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type InProcessServer, startInProcess } from '../../support/in-process-server.ts'

@@ -94,7 +94,7 @@ describe('the examples of docs/features/credentials.md work', () => {
 const byName = (a: string, b: string): number => a.localeCompare(b)
 
 test('the page explains every code of an error, and no others [CRED-E12]', async () => {
-  const source = await readFile(join(root, 'src/credentials/credential-error.ts'), 'utf8')
+  const source = await readFile(join(root, 'src/credentials/errors.ts'), 'utf8')
   const codes = [...source.matchAll(/^ {2}\| '([A-Z_]+)'$/gm)].map(([, code = '']) => code)
   const [, table = ''] = page.split('\n## Errors\n')
   const explained = [...table.matchAll(/^\| `([A-Z_]+)` \|/gm)].map(([, code = '']) => code)

@@ -1,9 +1,9 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { clusterInfoText } from '../../../src/bootstrap/cluster-info/cluster-info.ts'
 import { createKubeClient, transportFromKubeconfig } from '../../../src/client/index.ts'
 import { wellKnownKinds } from '../../../src/core/index.ts'
-import { clusterInfoText } from '../../../src/discovery/location/cluster-info-text.ts'
 import { clusterLocation, loadContext } from '../../../src/kubeconfig/index.ts'
 import { runInProcess } from '../../support/in-process-command.ts'
 import {

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
-import { endpointSubsets, isOverCapacity, truncated } from './endpoint-subsets.ts'
-import { type PodInfo, podInfo } from './pod-info.ts'
-import { serviceInfo } from './service-info.ts'
+import { endpointSubsets, isOverCapacity, truncated } from './endpoints.ts'
+import { type PodInfo, podInfo, serviceInfo } from './pod-and-service.ts'
 
 const serviceOf = (spec: object) =>
   serviceInfo({

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { KubeObject } from '../../../core/index.ts'
 import { endpointSlice, endpoints, pod, service } from '../../kinds/index.ts'
-import { createGarbageCollector } from '../garbage/garbage-collector.ts'
+import { createGarbageCollector } from '../garbage-collector.ts'
 import { allKinds, LocalCluster } from '../local-cluster.suite.ts'
 import { createEndpointsController } from './endpoints-controller.ts'
 

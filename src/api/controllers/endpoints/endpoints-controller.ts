@@ -1,22 +1,20 @@
 import type { ClusterView, KubeObject } from '../../../core/index.ts'
 import { endpointSlice, endpoints, node, pod, service } from '../../kinds/index.ts'
 import { type LabelSelector, labelSelectorFromSet } from '../../selectors/index.ts'
-import type { Controller } from '../controller.ts'
+import { type Controller } from '../controller.ts'
 import { Mirror, type MirrorChange } from '../mirror.ts'
-import { created, deleted, forEachAtOnce } from '../write-outcome.ts'
-import { endpointsObject, isManaged } from './endpoints-object.ts'
+import { created, deleted, forEachAtOnce } from '../run-controller.ts'
+import { endpointsObject, isManaged } from './endpoints.ts'
 import {
   isMirroredSlice,
   maxMirrored,
   mirroredGroups,
   mirroredTemplate,
   wantsMirror,
-} from './mirrored-endpoints.ts'
-import { planSlices, type SliceChanges } from './plan-slices.ts'
-import { type PodInfo, podInfo } from './pod-info.ts'
-import { isSelectedSlice, selectedGroups, selectedTemplate } from './selected-endpoints.ts'
-import { type ServiceInfo, serviceInfo } from './service-info.ts'
-import { sliceLabels } from './slice-object.ts'
+} from './mirrored-slices.ts'
+import { planSlices, type SliceChanges, sliceLabels } from './plan-slices.ts'
+import { type PodInfo, podInfo, type ServiceInfo, serviceInfo } from './pod-and-service.ts'
+import { isSelectedSlice, selectedGroups, selectedTemplate } from './selected-slices.ts'
 
 const maxPerSlice = 100
 const zoneLabel = 'topology.kubernetes.io/zone'

@@ -1,8 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { KubeObject } from '../../../core/index.ts'
-import { planSlices, type SliceChanges } from './plan-slices.ts'
-import { type EndpointGroup, endpointsOf, type SliceTemplate } from './slice-object.ts'
+import {
+  type EndpointGroup,
+  endpointsOf,
+  planSlices,
+  type SliceChanges,
+  type SliceTemplate,
+} from './plan-slices.ts'
 
 const template: SliceTemplate = {
   namespace: 'n',

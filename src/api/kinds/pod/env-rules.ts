@@ -1,5 +1,4 @@
 import { isRecord } from '../../../core/index.ts'
-import { configKeyProblems } from '../../validation/config-keys.ts'
 import {
   type FieldProblem,
   invalidEach,
@@ -8,8 +7,8 @@ import {
   problemsOfEach,
   required,
 } from '../../validation/field-problem.ts'
-import { qualifiedNameProblems } from '../../validation/label-rules.ts'
-import { nameIsDnsSubdomain, type TextRule } from '../../validation/names.ts'
+import { qualifiedNameProblems } from '../../validation/metadata.ts'
+import { configKeyProblems, nameIsDnsSubdomain, type TextRule } from '../../validation/names.ts'
 import { type Fields, fieldsAt, recordsAt, textAt } from '../fields.ts'
 
 const nameProblems: TextRule = (name) =>

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { defaultPullPolicy, imageTag } from './image-tag.ts'
+import { defaultPullPolicy, imageTag } from './defaults.ts'
 
 const digest = `@sha256:${'0'.repeat(64)}`
 

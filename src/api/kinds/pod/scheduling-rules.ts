@@ -9,8 +9,8 @@ import {
   problemsOfEach,
   required,
 } from '../../validation/field-problem.ts'
-import { labelValueProblems, qualifiedNameProblems } from '../../validation/label-rules.ts'
-import { labelSelectorProblems } from '../../validation/label-selector-rules.ts'
+import { labelSelectorProblems } from '../../validation/label-selectors.ts'
+import { labelValueProblems, qualifiedNameProblems } from '../../validation/metadata.ts'
 import { nameIsDnsLabel } from '../../validation/names.ts'
 import { type Fields, fieldsAt, isUnset, numberAt, recordsAt, textAt, textsAt } from '../fields.ts'
 import { effectProblems } from '../taints.ts'

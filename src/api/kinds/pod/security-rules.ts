@@ -1,12 +1,12 @@
 import { isRecord } from '../../../core/index.ts'
 import {
+  asGoStruct,
   type FieldProblem,
   invalidValue,
   notSupported,
   problemsOfEach,
   required,
 } from '../../validation/field-problem.ts'
-import { asGoStruct } from '../../validation/go-format.ts'
 import { rangeProblem } from '../../validation/names.ts'
 import { type Fields, fieldsAt, flagAt, numberAt, textAt, textsAt } from '../fields.ts'
 import { descendingPathProblems } from './volume-rules.ts'

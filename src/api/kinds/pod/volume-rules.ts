@@ -10,7 +10,7 @@ import {
   required,
 } from '../../validation/field-problem.ts'
 import { dns1123LabelProblems } from '../../validation/names.ts'
-import { quantityNanos } from '../../validation/quantity.ts'
+import { quantityNanos } from '../../validation/quantities.ts'
 import { type Fields, isUnset, numberAt, recordsAt, textAt } from '../fields.ts'
 
 const modeWords = 'must be a number between 0 and 0777 (octal), both inclusive'

@@ -2,7 +2,7 @@ import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { text } from 'node:stream/consumers'
 import { isRecord, systemErrorCode, withinTime } from '../../../core/index.ts'
-import { CredentialError } from '../../credential-error.ts'
+import { CredentialError } from '../../errors.ts'
 
 /** A request whose answer is a JSON object. */
 export interface JsonRequest {

@@ -1,9 +1,19 @@
 import { execFile } from 'node:child_process'
-import { isIPv6 } from 'node:net'
-import { platform } from 'node:os'
+import { BlockList, isIPv6 } from 'node:net'
+import { networkInterfaces, platform } from 'node:os'
 import { promisify } from 'node:util'
 import type { Logger } from '../../../core/index.ts'
-import { hasAddress } from './own-addresses.ts'
+
+const familyOf = (address: string): 'ipv4' | 'ipv6' => (isIPv6(address) ? 'ipv6' : 'ipv4')
+
+/** Whether an interface of this machine has the address, however either is spelled. */
+function hasAddress(address: string): boolean {
+  const wanted = new BlockList()
+  wanted.addAddress(address, familyOf(address))
+  return Object.values(networkInterfaces())
+    .flatMap((addresses) => addresses ?? [])
+    .some((own) => wanted.check(own.address, familyOf(own.address)))
+}
 
 /** The name of the interface that carries bind addresses. */
 const dummyInterface = 'sallyport0'

@@ -2,10 +2,13 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { type Clock, type Logger, pause, systemErrorCode } from '../../../core/index.ts'
 import { join, type Link, socketLeg } from '../../link/index.ts'
-import { ConnectionLimit, SparseLog } from '../../ports/index.ts'
+import { ConnectionLimit } from '../../ports/connection-limit.ts'
+import { SparseLog } from '../../sampled-log.ts'
 import type { Activity } from '../activity.ts'
+import type { Check } from '../endpoints.ts'
 import type { Target } from '../options/index.ts'
-import { dialControlPlane } from './dial-control-plane.ts'
+import { dialControlPlane, whyNoLink } from './dial-control-plane.ts'
+import { type InterfaceMaker, provideAddress } from './dummy-interface.ts'
 
 /** How long a server may take to connect for us. */
 const dialDeadlineMs = 30_000
@@ -169,4 +172,59 @@ const whyUnbound: Readonly<Record<string, string>> = {
   EADDRNOTAVAIL: 'no interface has this address yet',
   EADDRINUSE: 'the port is in use',
   EACCES: 'this user may not use the port',
+}
+
+/** What the local ports need. */
+export interface NodeListenersParts extends NodeListenerParts {
+  readonly targets: readonly Target[]
+  /** Makes the bind address if nobody has it; absent when it is only waited for. */
+  readonly interfaceMaker?: InterfaceMaker
+}
+
+/** The local ports of a node, one for each target. */
+export class NodeListeners {
+  readonly #parts: NodeListenersParts
+  readonly #listeners: readonly NodeListener[]
+  #opening: Promise<void> | undefined
+  #isStopped = false
+
+  constructor(parts: NodeListenersParts) {
+    this.#parts = parts
+    this.#listeners = parts.targets.map((target) => new NodeListener(target, parts))
+  }
+
+  /** The ports that are open, and what they stand for. */
+  get open(): { readonly port: number; readonly address: string }[] {
+    return this.#listeners.flatMap(({ port, target }) =>
+      port === undefined ? [] : [{ port, address: target.address }],
+    )
+  }
+
+  /** The conditions under which a node can reach the control plane. */
+  get checks(): readonly Check[] {
+    const firstProblem = (): string | undefined =>
+      this.#listeners.map(({ problem }) => problem).find((problem) => problem !== undefined)
+    return [
+      { name: 'node-listeners', problem: firstProblem },
+      { name: 'node-to-control-plane', problem: () => whyNoLink(this.#parts.links()) },
+    ]
+  }
+
+  /** Begins to open the ports; those that cannot be opened yet are tried again. */
+  start(): void {
+    this.#opening ??= this.#open()
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    await this.#opening
+    await Promise.all(this.#listeners.map((listener) => listener.stop()))
+  }
+
+  async #open(): Promise<void> {
+    const { bindAddress, interfaceMaker } = this.#parts
+    if (interfaceMaker) await provideAddress(bindAddress, interfaceMaker)
+    if (this.#isStopped) return
+    for (const listener of this.#listeners) listener.start()
+  }
 }

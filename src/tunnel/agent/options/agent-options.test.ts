@@ -1,13 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { silentLogger, systemClock } from '../../../core/index.ts'
 import { AgentLab, agentOptions } from '../agent-lab.suite.ts'
-import { createTunnelAgent } from '../create-tunnel-agent.ts'
-import { tunnelAgentOptions } from './agent-options.ts'
-import { bindAddressWarning } from './bind-address.ts'
-import { tunnelAgentOptionValues } from './option-values.ts'
-import { parseTarget } from './parse-target.ts'
-import { problemsOfTunnelAgentOptions } from './problems-of-options.ts'
-import { parseServerHost } from './server-host.ts'
+import { createTunnelAgent } from '../tunnel-agent.ts'
+import { tunnelAgentOptions, tunnelAgentOptionValues } from './options.ts'
+import { bindAddressWarning, problemsOfTunnelAgentOptions } from './validate.ts'
+import { parseServerHost, parseTarget } from './values.ts'
 
 test('[TUN-F2, TUN-U14] every flag of upstream is there with its default', async () => {
   expect(await agentOptions([])).toMatchObject({

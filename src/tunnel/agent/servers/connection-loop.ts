@@ -1,8 +1,7 @@
 import { type Clock, type Logger, pause } from '../../../core/index.ts'
-import { showHostPort } from '../../addresses/index.ts'
+import { showHostPort } from '../../addresses.ts'
 import { BackOff } from './back-off.ts'
-import type { ConnectedServer } from './connect-server.ts'
-import { dismissLink } from './dismiss-link.ts'
+import { type ConnectedServer, dismissLink } from './connect-server.ts'
 import type { ServerAddress } from './server-addresses.ts'
 import type { ServerLinks } from './server-links.ts'
 

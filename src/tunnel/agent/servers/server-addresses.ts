@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import type { Logger } from '../../../core/index.ts'
 import { chooseProxy, type Proxy, type ProxyEnv } from '../../../credentials/proxy/index.ts'
-import { showHostPort } from '../../addresses/index.ts'
+import { showHostPort } from '../../addresses.ts'
 import { parseServerHost } from '../options/index.ts'
 import type { Resolve } from '../targets/dial-target.ts'
 

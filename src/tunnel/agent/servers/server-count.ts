@@ -1,5 +1,27 @@
+import { readFile } from 'node:fs/promises'
+import {
+  createKubeClient,
+  follow,
+  RemoteClusterView,
+  transportFromKubeconfig,
+} from '../../../client/index.ts'
+import {
+  type Clock,
+  type ClusterView,
+  type Kind,
+  type KubeObject,
+  type Logger,
+  pause,
+  type Query,
+  type WatchEvent,
+  wellKnownKinds,
+} from '../../../core/index.ts'
+import { inClusterContext, parseKubeconfig, resolveContext } from '../../../kubeconfig/index.ts'
+import { isValidLease, leaseAnswer, leasesAnswered } from '../../lease-validity.ts'
+import type { AgentMetrics } from '../metrics.ts'
+
 /** How many servers there are, as one source knows it; 0 when it does not know. */
-export interface CountSource {
+interface CountSource {
   count(): number
 }
 
@@ -30,4 +52,140 @@ export function serverCount({ answers, leases, source }: CountSources): number {
   if (leases === undefined) return Math.max(1, answers.count())
   const counted = source === 'max' ? Math.max(leases.count(), answers.count()) : leases.count()
   return Math.max(1, counted)
+}
+
+/** A view whose lists and watches are counted. */
+function measuredView(view: ClusterView, metrics: AgentMetrics, clock: Clock): ClusterView {
+  return {
+    get: (kind, key, signal) => view.get(kind, key, signal),
+    write: (op, object, options, signal) => view.write(op, object, options, signal),
+    review: (kind, object, signal) => view.review(kind, object, signal),
+    list: async (kind, query, signal) => {
+      const began = clock.monotonic()
+      const seconds = (): number => (clock.monotonic() - began) / 1_000
+      try {
+        const list = await view.list(kind, query, signal)
+        metrics.leasesListed(leasesAnswered, seconds())
+        return list
+      } catch (error) {
+        if (!signal.aborted) metrics.leasesListed(leaseAnswer(error), seconds())
+        throw error
+      }
+    },
+    watch: (kind, query, signal) => countedWatch({ view, metrics, kind, query }, signal),
+  }
+}
+
+interface Watch {
+  readonly view: ClusterView
+  readonly metrics: AgentMetrics
+  readonly kind: Kind
+  readonly query: Query & { readonly from: string }
+}
+
+async function* countedWatch(
+  { view, metrics, kind, query }: Watch,
+  signal: AbortSignal,
+): AsyncGenerator<WatchEvent> {
+  try {
+    yield* view.watch(kind, query, signal)
+    metrics.leasesWatched(leasesAnswered)
+  } catch (error) {
+    if (!signal.aborted) metrics.leasesWatched(leaseAnswer(error))
+    throw error
+  }
+}
+
+const reopenMs = 10_000
+
+/** Where the Leases are, and what counting them needs. */
+export interface LeaseCountParts {
+  /** Opens the way to the cluster; tried again when it fails. */
+  readonly view: () => Promise<ClusterView>
+  readonly namespace: string
+  readonly labelSelector: string
+  readonly metrics: AgentMetrics
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+/** Counts servers by their Leases; while none is known it says what it said last. */
+export class LeaseCount implements CountSource {
+  readonly #parts: LeaseCountParts
+  readonly #leases = new Map<string, KubeObject>()
+  readonly #stop = new AbortController()
+  #running: Promise<void> | undefined
+  #last = 0
+
+  constructor(parts: LeaseCountParts) {
+    this.#parts = parts
+  }
+
+  /** Begins to watch; a cluster that cannot be reached is tried again and holds up nobody. */
+  start(): void {
+    this.#running ??= this.#run(this.#stop.signal)
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
+    const { namespace, labelSelector, metrics, clock, log } = this.#parts
+    const view = await this.#open(signal)
+    if (view === undefined) return
+    const following = follow(
+      {
+        view: measuredView(view, metrics, clock),
+        kind: wellKnownKinds.lease,
+        query: { namespace, labelSelector },
+        log,
+        clock,
+      },
+      {
+        put: (lease) => void this.#leases.set(lease.metadata.name, lease),
+        remove: (lease) => void this.#leases.delete(lease.metadata.name),
+      },
+      signal,
+    )
+    following.synced.catch(() => {}) // ended before the first list
+    await following.ended
+  }
+
+  async #open(signal: AbortSignal): Promise<ClusterView | undefined> {
+    while (!signal.aborted) {
+      try {
+        return await this.#parts.view()
+      } catch (err) {
+        this.#parts.log.warn({ err }, 'cannot look for the Leases of servers, trying again')
+      }
+      await pause(reopenMs, signal)
+    }
+    return undefined
+  }
+
+  count(): number {
+    const now = this.#parts.clock.now()
+    const valid = [...this.#leases.values()].filter((lease) => isValidLease(lease, now)).length
+    if (valid > 0) this.#last = valid
+    return this.#last
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort()
+    await this.#running
+  }
+}
+
+/** How the cluster that has the Leases is found. */
+export interface LeaseViewOptions {
+  /** Empty inside a Pod. */
+  readonly kubeconfig: string
+  readonly env: Readonly<Record<string, string | undefined>>
+}
+
+/** The cluster that a kubeconfig names or that this Pod runs in; asks it nothing yet. */
+export async function openLeaseView({ kubeconfig, env }: LeaseViewOptions): Promise<ClusterView> {
+  const context =
+    kubeconfig === ''
+      ? await inClusterContext({ env })
+      : resolveContext(await parseKubeconfig(await readFile(kubeconfig, 'utf8'), kubeconfig))
+  const transport = await transportFromKubeconfig(context)
+  return new RemoteClusterView(createKubeClient({ transport }))
 }

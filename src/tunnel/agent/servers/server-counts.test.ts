@@ -2,9 +2,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { ApiError, type KubeObject, kubeMicroTime, systemClock } from '../../../core/index.ts'
 import { FakeClusterView } from '../../../testing/fake-cluster-view.ts'
 import { LogLines } from '../agent-lab.suite.ts'
-import { AgentMetrics } from '../agent-metrics.ts'
-import { LeaseCount } from './lease-count.ts'
-import { AnsweredCount, serverCount } from './server-count.ts'
+import { AgentMetrics } from '../metrics.ts'
+import { AnsweredCount, LeaseCount, serverCount } from './server-count.ts'
 
 const fixed = (value: number) => ({ count: () => value })
 

@@ -1,7 +1,6 @@
 import type { Clock, Logger } from '../../../core/index.ts'
 import type { IncomingDial, Link, LinkEnd } from '../../link/index.ts'
-import type { ConnectedServer } from './connect-server.ts'
-import { dismissLink } from './dismiss-link.ts'
+import { type ConnectedServer, dismissLink } from './connect-server.ts'
 
 /** What the owner of all links wants to know and decides. */
 export interface ServerLinksParts {

@@ -1,9 +1,9 @@
 import type { Clock, Logger } from '../../../core/index.ts'
 import { type IncomingDial, join, socketLeg } from '../../link/index.ts'
 import type { Activity } from '../activity.ts'
-import type { AgentMetrics } from '../agent-metrics.ts'
+import type { AgentMetrics } from '../metrics.ts'
+import { TargetUnreachable } from './dial-errors.ts'
 import { dialTarget, type Resolve } from './dial-target.ts'
-import { TargetUnreachable } from './go-dial-error.ts'
 import type { Slots } from './slots.ts'
 
 /** Konnectivity's agents give a target this long. */

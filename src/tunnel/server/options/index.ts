@@ -1,5 +1,9 @@
-export { parseLabels } from './lease-labels.ts'
-export { problemsOfTunnelServerOptions } from './options-problems.ts'
-export { type TunnelServerOptions, tunnelServerOptions } from './server-options.ts'
-export { parseSniRoute, type SniRoute } from './sni-route.ts'
-export { minTlsVersion, opensslCiphers } from './tls-names.ts'
+export { type TunnelServerOptions, tunnelServerOptions } from './options.ts'
+export { problemsOfTunnelServerOptions } from './validate.ts'
+export {
+  minTlsVersion,
+  opensslCiphers,
+  parseLabels,
+  parseSniRoute,
+  type SniRoute,
+} from './values.ts'

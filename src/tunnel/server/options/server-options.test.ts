@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { parseOptions } from '../../../cli/options/index.ts'
 import { defaultLinkLimits } from '../../link/index.ts'
-import { keepaliveOf } from '../listening/keepalive.ts'
-import { configOfOptions } from '../server-config.ts'
-import { problemsOfTunnelServerOptions } from './options-problems.ts'
-import { tunnelServerOptions } from './server-options.ts'
-import { minTlsVersion, opensslCiphers } from './tls-names.ts'
+import { keepaliveOf } from '../agent-port.ts'
+import { configOfOptions } from '../config.ts'
+import { tunnelServerOptions } from './options.ts'
+import { problemsOfTunnelServerOptions } from './validate.ts'
+import { minTlsVersion, opensslCiphers } from './values.ts'
 
 const shape = { command: 'x', summary: '', options: tunnelServerOptions, examples: [] }
 

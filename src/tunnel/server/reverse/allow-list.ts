@@ -1,4 +1,5 @@
-import { parseHostPort, showHostPort } from '../../addresses/index.ts'
+import { type HostPort, parseHostPort, showHostPort } from '../../addresses.ts'
+import type { SniRoute } from '../options/index.ts'
 
 /** Where agents may be connected to: these places exactly, and nowhere if there are none. */
 export class AllowList {
@@ -25,3 +26,24 @@ function normal(address: string): string | undefined {
 
 const shortest = (ipv6: string): string =>
   ipv6.includes('%') ? ipv6 : new URL(`http://[${ipv6}]`).hostname.slice(1, -1)
+
+/** Finds the target for a server name: an exact route first, then one for the whole domain. */
+export class SniRoutes {
+  readonly #targets: ReadonlyMap<string, HostPort>
+
+  constructor(routes: readonly SniRoute[]) {
+    this.#targets = new Map(routes.map(({ name, target }) => [name, target]))
+  }
+
+  get isEmpty(): boolean {
+    return this.#targets.size === 0
+  }
+
+  find(serverName: string): HostPort | undefined {
+    const name = serverName.replace(/\.$/, '')
+    const dot = name.indexOf('.')
+    return (
+      this.#targets.get(name) ?? (dot < 0 ? undefined : this.#targets.get(`*${name.slice(dot)}`))
+    )
+  }
+}

@@ -3,7 +3,7 @@ import { createServer, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { portOf } from '../../ports/index.ts'
+import { portOf } from '../../ports/listen.ts'
 import { readClientHello } from './client-hello.ts'
 
 /** The first bytes that a real TLS client sends. */

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { silentLogger, systemClock } from '../../../core/index.ts'
 import { labAuthority, labMaterial } from '../../../http/tls-lab.suite.ts'
 import { type Channel, join, socketLeg } from '../../link/index.ts'
-import { portOf } from '../../ports/index.ts'
+import { portOf } from '../../ports/listen.ts'
 import { FakeDial } from '../fake-agent.suite.ts'
 import { NodeTraffic, type NodeTrafficParts } from './node-traffic.ts'
 

@@ -1,16 +1,16 @@
 import type { Socket } from 'node:net'
 import type { Clock, Logger } from '../../../core/index.ts'
-import type { HostPort } from '../../addresses/index.ts'
+import type { HostPort } from '../../addresses.ts'
 import { type IncomingDial, type Leg, socketLeg } from '../../link/index.ts'
-import { FairLimit, SparseLog } from '../../ports/index.ts'
+import { FairLimit } from '../../ports/fair-limit.ts'
+import { SparseLog } from '../../sampled-log.ts'
 import type { AgentSession } from '../agent-session.ts'
+import type { CarriedFields } from '../hub.ts'
 import type { SniRoute } from '../options/index.ts'
-import type { CarriedFields } from '../tunnel-hub.ts'
-import { AllowList } from './allow-list.ts'
+import { AllowList, SniRoutes } from './allow-list.ts'
 import { type HelloReading, readClientHello } from './client-hello.ts'
 import { connectTcp, TargetUnreachable } from './connect-tcp.ts'
-import { PeekLeg } from './peek-leg.ts'
-import { SniRoutes } from './sni-routes.ts'
+import { PeekLeg } from './peek-stream.ts'
 
 /** What answers the dials of agents. */
 export interface NodeTrafficParts {

@@ -1,2 +1,0 @@
-export * from './add-auth.ts'
-export { refuseForeignPages } from './browser-policy.ts'

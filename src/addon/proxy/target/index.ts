@@ -1,6 +1,0 @@
-export * from './backend.ts'
-export { nodeBackend } from './node-backend.ts'
-export { podBackend } from './pod-backend.ts'
-export { type ProxiedResource, type ProxyTarget, readTarget } from './proxy-target.ts'
-export { serviceBackend } from './service-backend.ts'
-export { type TargetSource, WatchedTargets } from './target-source.ts'

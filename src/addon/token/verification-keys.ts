@@ -1,0 +1,214 @@
+import { verify as cryptoVerify, type KeyObject, type X509Certificate } from 'node:crypto'
+import { request as requestPlain } from 'node:http'
+import { request } from 'node:https'
+import { connect } from 'node:tls'
+import { type Clock, SallyportError, wellKnown } from '../../core/index.ts'
+import {
+  type CompactJws,
+  isObject,
+  isVerifiedBy,
+  keyIdOf,
+  member,
+  parseJsonObject,
+  parseJwk,
+  verificationKey,
+} from '../../jose/index.ts'
+import {
+  CertificateRefused,
+  readCertificateFields,
+  verifyServerCertificate,
+} from '../../pki/trust/index.ts'
+import type { CaBundle } from './ca-bundle.ts'
+import type { AddonAlgorithm } from './signing-key.ts'
+
+/** A public key that verifies add-on tokens, by its one algorithm. */
+export interface AddonVerificationKey {
+  readonly alg: AddonAlgorithm
+  readonly kid: string
+  readonly key: KeyObject
+}
+
+/** A public key, ready to verify add-on tokens; throws KeyRefused for kinds that are weak or unknown. */
+export function addonVerificationKey(given: KeyObject): AddonVerificationKey {
+  if (given.asymmetricKeyType === 'ed25519')
+    return { alg: 'EdDSA', kid: keyIdOf(given), key: given }
+  const { alg, kid, key } = verificationKey(given)
+  if (alg === 'HS256') throw new TypeError('a public key cannot be a shared secret')
+  return { alg, kid, key }
+}
+
+const ed25519Length = 64
+
+/** Whether the token was signed with this key, by the key's own algorithm and no other. */
+export function isAddonSignature(jws: CompactJws, { alg, key }: AddonVerificationKey): boolean {
+  if (alg !== 'EdDSA') return isVerifiedBy(jws, { alg, key })
+  return (
+    jws.header.alg === alg &&
+    jws.signature.length === ed25519Length &&
+    cryptoVerify(null, jws.input, key, jws.signature)
+  )
+}
+
+/** Where a verifier finds the key that a token names. */
+export interface AddonKeySource {
+  /** For messages and metrics. */
+  readonly name: string
+  /** The key; undefined if the token does not name one that this source could know. Throws AddonTokenRefused. */
+  find(
+    jws: CompactJws,
+  ): AddonVerificationKey | undefined | Promise<AddonVerificationKey | undefined>
+  /** Why it can know no key at the moment, if so. */
+  readonly problem?: 'keys-unavailable' | undefined
+  /** Called whenever a key is no longer believed. */
+  onLess?(listener: () => void): void
+}
+
+/**
+ * The key of the certificate in front, if that is an API server's: a CA of the bundle vouches for it, it is for
+ * servers, bears the name and is no node's. Throws CertificateRefused or KeyRefused.
+ */
+export function apiServerKey(
+  chain: readonly X509Certificate[],
+  bundle: readonly X509Certificate[],
+  expected: { readonly name: string; readonly now: number },
+): AddonVerificationKey {
+  verifyServerCertificate(chain, bundle, expected)
+  const [leaf] = chain
+  if (!leaf) throw new CertificateRefused('MALFORMED', 'there is no certificate')
+  const { commonName, organizations } = readCertificateFields(leaf.raw).subject
+  // A kubelet asks for the names that it likes, and whoever approves that may not look at them.
+  if (organizations.includes(wellKnown.nodes) || commonName.startsWith(wellKnown.nodeUserPrefix))
+    throw new CertificateRefused('WRONG_NAME', 'the certificate is that of a node')
+  return addonVerificationKey(leaf.publicKey)
+}
+
+/** Which API server shows its key by a handshake. */
+export interface HandshakeOptions {
+  readonly host: string
+  readonly port: number
+  readonly serverName: string
+  readonly bundle: CaBundle
+  readonly clock: Clock
+}
+
+/** The key with which the API server serves, taken from a handshake that the cluster's CA vouches for. */
+export function keyByHandshake(
+  { host, port, serverName, bundle, clock }: HandshakeOptions,
+  signal: AbortSignal,
+): Promise<readonly AddonVerificationKey[]> {
+  return new Promise((resolve, reject) => {
+    const ca = bundle.certificates.map(String)
+    const socket = connect({ host, port, servername: serverName, ca })
+    const abort = (): void =>
+      void socket.destroy(new Error('the API server did not answer in time'))
+    signal.addEventListener('abort', abort, { once: true })
+    if (signal.aborted) abort()
+    socket.once('error', reject).once('close', () => {
+      signal.removeEventListener('abort', abort)
+      reject(new Error('the API server closed the connection'))
+    })
+    socket.once('secureConnect', () => {
+      try {
+        resolve([keyOf()])
+      } catch (error) {
+        reject(error)
+      }
+      socket.destroy()
+    })
+    // The same rules as for a certificate in a token: TLS alone is content with less.
+    const keyOf = (): AddonVerificationKey => {
+      const leaf = socket.getPeerX509Certificate()
+      if (!leaf) throw new Error('the API server showed no certificate')
+      const chain = [leaf, ...(leaf.issuerCertificate ? [leaf.issuerCertificate] : [])]
+      return apiServerKey(chain, bundle.certificates, { name: serverName, now: clock.now() })
+    }
+  })
+}
+
+const maxBytes = 64 * 1024
+
+/** A JWK set cannot be asked for at an address where others could answer in its place. */
+class JwksAddressUnfit extends SallyportError {
+  readonly code = 'JWKS_ADDRESS_UNFIT'
+}
+
+/** Where the keys of add-on tokens are published. */
+export interface JwksOptions {
+  /** https, or http on a loopback address. */
+  readonly url: string
+  /** The CAs to believe; those of the machine unless given. */
+  readonly bundle?: CaBundle
+  /** The name in the server's certificate, where the address is another. */
+  readonly serverName?: string
+  /** A credential to ask with, if the document is not for everybody. */
+  readonly readToken?: () => Promise<string>
+}
+
+/** Asks for a JWK set; keys in it that cannot verify signatures are left out, and a set without any is a failure. */
+export async function keysByJwks(
+  options: JwksOptions,
+  signal: AbortSignal,
+): Promise<readonly AddonVerificationKey[]> {
+  return parseKeySet(await fetchDocument(options, signal))
+}
+
+/** Reads a JWK set; throws unless it holds a key that add-on tokens may be signed with. */
+export function parseKeySet(bytes: Uint8Array): readonly AddonVerificationKey[] {
+  const document = parseJsonObject(bytes)
+  const list: unknown = document && member(document, 'keys')
+  const values: readonly unknown[] = Array.isArray(list) ? list : []
+  const keys = values.map(parseKey).filter((key) => key !== undefined)
+  if (keys.length > 0) return keys
+  throw new Error('the document is no JWK set with a key for add-on tokens')
+}
+
+function parseKey(value: unknown): AddonVerificationKey | undefined {
+  const key = parseJwk(value)
+  // By the key itself: the id that somebody writes beside it proves nothing.
+  return key && isObject(value) ? addonVerificationKey(key.key) : undefined
+}
+
+const loopbackHost = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/
+
+function readAddress(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url?.protocol === 'https:') return url
+  if (url?.protocol === 'http:' && loopbackHost.test(url.hostname)) return url
+  throw new JwksAddressUnfit(`${text} must be an https address, or one of this very machine`)
+}
+
+async function fetchDocument(
+  { url: address, bundle, serverName, readToken }: JwksOptions,
+  signal: AbortSignal,
+): Promise<Buffer> {
+  const url = readAddress(address)
+  const token = await readToken?.()
+  const headers = {
+    accept: 'application/jwk-set+json, application/json',
+    ...(token !== undefined && { authorization: `Bearer ${token}` }),
+  }
+  const tls = {
+    ...(bundle && { ca: bundle.certificates.map(String) }),
+    ...(serverName !== undefined && { servername: serverName }),
+  }
+  return new Promise((resolve, reject) => {
+    const ask =
+      url.protocol === 'https:'
+        ? request(url, { headers, signal, agent: false, ...tls })
+        : requestPlain(url, { headers, signal, agent: false })
+    ask.once('error', reject).once('response', (response) => {
+      const chunks: Buffer[] = []
+      let size = 0
+      response.on('data', (chunk: Buffer) => {
+        size += chunk.length
+        chunks.push(chunk)
+        if (size > maxBytes) response.destroy(new Error('the JWK set is too large'))
+      })
+      response.once('error', reject).once('end', () => {
+        if (response.statusCode === 200) resolve(Buffer.concat(chunks))
+        else reject(new Error(`the JWK set was answered with ${response.statusCode}`))
+      })
+    })
+    ask.end()
+  })
+}

@@ -1,0 +1,36 @@
+import { randomUUID } from 'node:crypto'
+import type { Admission, Clock } from '../../core/index.ts'
+import type { Store } from '../../storage/index.ts'
+import { service } from '../kinds/service/service.ts'
+import { decodeObject, storePrefix } from './object-bytes.ts'
+import type { RegistryContext } from './registry.ts'
+import { ServiceAddresses } from './service-addresses.ts'
+
+/** What a registry of objects is made of. */
+export interface RegistryParts {
+  readonly store: Store
+  readonly clock: Clock
+  /** The ranges that Services get their addresses from: one, or one of each family. */
+  readonly serviceCidrs: readonly [string, ...string[]]
+  /** Asked on every write, in this order; the composition fills it before the first request. */
+  readonly admissions: readonly Admission[]
+}
+
+/** The registry of all kinds on a store. */
+export function openRegistry({
+  store,
+  clock,
+  serviceCidrs,
+  admissions,
+}: RegistryParts): RegistryContext {
+  const services = store
+    .range(storePrefix(service.kind, {}))
+    .runs.flatMap((run) => run.map((record) => decodeObject(service.kind, record)))
+  return {
+    store,
+    clock,
+    admissions,
+    hooks: [new ServiceAddresses(serviceCidrs, services)],
+    newUid: randomUUID,
+  }
+}

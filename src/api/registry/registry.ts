@@ -1,0 +1,53 @@
+import type {
+  Admission,
+  Clock,
+  Kind,
+  KubeObject,
+  UserInfo,
+  WriteAttempt,
+} from '../../core/index.ts'
+import type { Store, StoredRecord } from '../../storage/index.ts'
+import type { Allowances } from '../kinds/define-kind.ts'
+
+/** Server-side effects of one kind that need more than the object itself, such as address allocation. */
+export interface WriteHook {
+  readonly kind: Kind
+  /** Completes a draft, in place, just before it is stored; returns what undoes it if storing fails. */
+  beforeStore?(draft: KubeObject, stored: KubeObject | undefined): (() => void) | undefined
+  /** Runs once the change is durable. */
+  afterStore?(draft: KubeObject, stored: KubeObject | undefined): void
+  afterDelete?(last: KubeObject): void
+}
+
+/** What every operation on stored objects works with. */
+export interface RegistryContext {
+  readonly store: Store
+  readonly clock: Clock
+  readonly admissions: readonly Admission[]
+  readonly hooks: readonly WriteHook[]
+  readonly newUid: () => string
+}
+
+/** Who writes, whether it is meant, and for how long they wait. */
+export interface WriteOptions {
+  readonly user: UserInfo
+  readonly dryRun: boolean
+  readonly signal: AbortSignal
+  /** What this writer may write and others may not. */
+  readonly allowances?: Allowances
+}
+
+/** An object as a write has left it, and its record if there is one: not after a dry run, nor when it is gone. */
+export interface WriteResult {
+  readonly object: KubeObject
+  readonly record?: StoredRecord
+}
+
+/** Asks every admission in its order; the first one that throws refuses the write. */
+export async function admit(
+  { admissions }: RegistryContext,
+  attempt: WriteAttempt,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const admission of admissions) await admission(attempt, signal)
+}

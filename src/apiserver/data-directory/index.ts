@@ -1,0 +1,85 @@
+import { constants } from 'node:fs'
+import { access, mkdir, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { CommandFailed, readFileIfPresent, systemErrorCode } from '../../core/index.ts'
+
+/** Where the parts of a server's state lie. */
+export interface DataDirectory {
+  readonly path: string
+  readonly pki: string
+  readonly store: string
+  readonly adminKubeconfig: string
+  readonly auditLog: string
+  readonly lock: string
+}
+
+/** The parts of the data directory at `path`, whether they are there or not. */
+export function dataDirectoryAt(path: string): DataDirectory {
+  return {
+    path,
+    pki: join(path, 'pki'),
+    store: join(path, 'store'),
+    adminKubeconfig: join(path, 'admin.kubeconfig'),
+    auditLog: join(path, 'audit.log'),
+    lock: join(path, 'lock'),
+  }
+}
+
+/** The layout of the data directory; counted up when a part moves or changes its form. */
+const formatVersion = 1
+
+async function requireUsable(path: string, userId: number | undefined): Promise<void> {
+  const found = await stat(path)
+  if (!found.isDirectory())
+    throw new CommandFailed('DATA_DIR_INVALID', `${path} is not a directory`, {
+      hint: 'name another place with --data-dir',
+    })
+  if (userId !== undefined && found.uid !== userId && userId !== 0)
+    throw new CommandFailed(
+      'DATA_DIR_FOREIGN',
+      `${path} belongs to another user (uid ${found.uid})`,
+      {
+        hint: 'run as that user, or name another place with --data-dir',
+      },
+    )
+  await access(path, constants.R_OK | constants.W_OK | constants.X_OK).catch((cause: unknown) => {
+    throw new CommandFailed('DATA_DIR_READ_ONLY', `${path} cannot be written to`, {
+      cause,
+      hint: 'check its mode and whether its file system is mounted read-only',
+    })
+  })
+}
+
+async function requireFormat(path: string): Promise<void> {
+  const file = join(path, 'format-version')
+  const text = await readFileIfPresent(file)
+  if (text === undefined) {
+    await writeFile(file, `${formatVersion}\n`, { mode: 0o600 })
+    return
+  }
+  const found = Number(text.trim())
+  if (found === formatVersion) return
+  throw new CommandFailed(
+    'DATA_DIR_FORMAT',
+    found > formatVersion
+      ? `${path} was written by a newer Sallyport (format ${found}; this one knows ${formatVersion})`
+      : `${file} does not hold a format version: ${JSON.stringify(text.slice(0, 20))}`,
+    { hint: 'use the version of Sallyport that wrote it, or name another place with --data-dir' },
+  )
+}
+
+/** Makes the data directory or finds it again; refuses one that cannot be used. */
+export async function openDataDirectory(
+  path: string,
+  userId: number | undefined,
+): Promise<DataDirectory> {
+  await mkdir(path, { recursive: true, mode: 0o700 }).catch((cause: unknown) => {
+    throw new CommandFailed('DATA_DIR_UNUSABLE', `cannot make the data directory ${path}`, {
+      cause,
+      hint: `${systemErrorCode(cause) ?? 'unknown error'}; name another place with --data-dir`,
+    })
+  })
+  await requireUsable(path, userId)
+  await requireFormat(path)
+  return dataDirectoryAt(path)
+}

@@ -1,0 +1,271 @@
+import { createPrivateKey, randomUUID, X509Certificate } from 'node:crypto'
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { firstServiceAddress } from '../../api/index.ts'
+import {
+  ApiError,
+  type Clock,
+  type Dialer,
+  type Logger,
+  readFileIfPresent,
+  replaceFile,
+  SallyportError,
+} from '../../core/index.ts'
+import { checkPeriodically, isDueForRenewal, type Pki, privateKeyPem } from '../../pki/index.ts'
+import {
+  createTunnelAgent,
+  createTunnelServer,
+  NoAgentAvailable,
+  type TunnelAgent,
+  type TunnelServer,
+  type TunnelServerConfig,
+  tunnelAgentOptionValues,
+} from '../../tunnel/index.ts'
+import type { Feature, FeatureContext } from '../feature.ts'
+import type { ServerOptions } from '../options/options.ts'
+import { afterNewCa } from '../startup/admin-kubeconfig.ts'
+import {
+  advertiseAddress,
+  hostAndPort,
+  isWildcard,
+  servingNames,
+  tunnelAddress,
+} from '../startup/serving-names.ts'
+
+/** The organization that certificates of tunnel agents must name. */
+const agentOrganization = 'system:nodes'
+
+/** Where the local agent's certificate lies, together with its key so that both change in one step. */
+export const agentCertificateFile = (pki: Pki): string => join(pki.directory, 'tunnel-agent.pem')
+
+/** Issues the local agent's certificate unless the present one is still good; true when it did. */
+export async function ensureAgentCertificate(
+  pki: Pki,
+  nodeName: string,
+  clock: Clock,
+): Promise<boolean> {
+  const path = agentCertificateFile(pki)
+  const commonName = `system:node:${nodeName}`
+  const pem = await readFileIfPresent(path)
+  if (pem !== undefined && isGood(pem, { commonName, pki, now: clock.now() })) return false
+  const issued = await pki.issueClient({ commonName, organizations: [agentOrganization] })
+  await replaceFile(path, privateKeyPem(issued.key).reveal() + issued.certPem, 0o600)
+  return true
+}
+
+function isGood(
+  pem: string,
+  wanted: { readonly commonName: string; readonly pki: Pki; readonly now: number },
+): boolean {
+  try {
+    const certificate = new X509Certificate(pem)
+    return (
+      certificate.subject.split('\n').includes(`CN=${wanted.commonName}`) &&
+      certificate.checkPrivateKey(createPrivateKey(pem)) &&
+      certificate.verify(wanted.pki.clusterCa.certificate.publicKey) &&
+      !isDueForRenewal(certificate, wanted.now)
+    )
+  } catch {
+    // What cannot be understood is no good either, and is replaced.
+    return false
+  }
+}
+
+/** What the agent inside a server needs. */
+interface LocalAgentParts {
+  readonly pki: Pki
+  readonly server: { readonly host: string; readonly port: number }
+  readonly clock: Clock
+  readonly log: Logger
+  /** Aborts when the server ends. */
+  readonly signal: AbortSignal
+}
+
+/** Starts an agent in this process; one that cannot run is logged, because the server is good without it. */
+async function startLocalAgent(parts: LocalAgentParts): Promise<TunnelAgent | undefined> {
+  const { pki, clock, signal } = parts
+  const log = parts.log.child({ part: 'local agent' })
+  const nodeName = hostname().toLowerCase()
+  const ensure = async (): Promise<void> => {
+    if (await ensureAgentCertificate(pki, nodeName, clock)) {
+      log.info({ file: agentCertificateFile(pki) }, 'certificate issued')
+    }
+  }
+  let agent: TunnelAgent | undefined
+  try {
+    await ensure()
+    agent = createTunnelAgent({
+      options: optionsOf(parts, nodeName),
+      clock,
+      log,
+      isRoot: false,
+      env: {},
+    })
+    await agent.start()
+    checkPeriodically(ensure, { name: 'certificate of the local agent', log, signal })
+    afterNewCa(pki, { name: 'certificate of the local agent', run: ensure, log })
+    return agent
+  } catch (err) {
+    log.error({ err }, 'cannot run; everything else goes on')
+    await agent?.stop(AbortSignal.abort())
+    return undefined
+  }
+}
+
+function optionsOf({ pki, server }: LocalAgentParts, nodeName: string) {
+  const file = agentCertificateFile(pki)
+  return tunnelAgentOptionValues({
+    proxyServerHost: [server.host],
+    proxyServerPort: server.port,
+    caCert: join(pki.directory, 'ca.crt'),
+    agentCert: file,
+    agentKey: file,
+    agentId: nodeName,
+    agentIdentifiers: new URLSearchParams({ host: nodeName }).toString(),
+    healthServerHost: '127.0.0.1',
+    healthServerPort: 0,
+    adminBindAddress: '127.0.0.1',
+    adminServerPort: 0,
+  })
+}
+
+const dialTimeoutMs = 30_000
+const keepaliveMs = 30_000
+/** Of the connections that the API server takes from one address. */
+const shareOfNodes = 0.8
+
+/** The tunnel: a port for agents, the way through them, and an agent of our own if asked for. */
+export const tunnelFeature: Feature = async (context) => {
+  const { options, onClose } = context
+  if (!options.tunnel) return {}
+  const tunnel = new ServedTunnel(context)
+  onClose('tunnel', (deadline) => tunnel.stop(deadline))
+  return {
+    ...(options.egress === 'tunnel' && { dialer: tunnel.dialer }),
+    onListening: () => tunnel.start(),
+    places: () => tunnel.places,
+  }
+}
+
+/** A tunnel server that can only be made once the API server knows its own port. */
+class ServedTunnel {
+  readonly #context: FeatureContext
+  #server: TunnelServer | undefined
+  #agent: TunnelAgent | undefined
+
+  constructor(context: FeatureContext) {
+    this.#context = context
+  }
+
+  get places(): Readonly<Record<string, string>> {
+    const agents = this.#server?.listening.agents
+    return agents === undefined ? {} : { tunnel: agents }
+  }
+
+  /** Dials through agents and in no other way. */
+  readonly dialer: Dialer = {
+    dial: async (target, signal) => {
+      try {
+        if (!this.#server) throw new NoAgentAvailable()
+        return await this.#server.dialer.dial(target, signal)
+      } catch (error) {
+        signal.throwIfAborted()
+        throw error instanceof SallyportError ? unreachable(target, error) : error
+      }
+    },
+  }
+
+  async start(): Promise<void> {
+    const { options, pki, revocations, clock, log, metrics, location, signal } = this.#context
+    if (options.tlsCertFile !== undefined) await this.#keepServingCertificate()
+    const config = configOf(options, pki.directory, location().port)
+    const tunnelLog = log.child({ part: 'tunnel' })
+    this.#server = createTunnelServer({ config, revocations, metrics, clock, log: tunnelLog })
+    await this.#server.start()
+    if (!options.tunnelLocalAgent) return
+    const server = {
+      host: fromHere(tunnelAddress(options)),
+      port: this.#server.ports.agents,
+    }
+    this.#agent = await startLocalAgent({ pki, server, clock, log, signal })
+  }
+
+  async stop(deadline: AbortSignal): Promise<void> {
+    await this.#agent?.stop(deadline)
+    await this.#server?.stop(deadline)
+  }
+
+  /** Agents trust the cluster's CA, so they see a certificate of it even where the API shows another one. */
+  async #keepServingCertificate(): Promise<void> {
+    const { options, pki, log, signal } = this.#context
+    const [serviceCidr = ''] = options.serviceClusterIpRange
+    const names = servingNames(options, firstServiceAddress(serviceCidr))
+    const ensure = async (): Promise<void> => {
+      await pki.ensureServing(names)
+    }
+    await ensure()
+    checkPeriodically(ensure, { name: 'certificate of the tunnel', log, signal })
+    afterNewCa(pki, { name: 'certificate of the tunnel', run: ensure, log })
+  }
+}
+
+function configOf(options: ServerOptions, pkiDirectory: string, port: number): TunnelServerConfig {
+  const at = (name: string): string => join(pkiDirectory, name)
+  return {
+    serverId: randomUUID(),
+    serverCount: 1,
+    // An agent that says it is the host, or has its network, knows the way best.
+    strategies: ['destHost', 'cidr', 'default'],
+    dialTimeoutMs,
+    agents: {
+      host: tunnelAddress(options),
+      port: options.tunnelAgentPort,
+      tls: {
+        certFile: at('apiserver.crt'),
+        keyFile: at('apiserver.key'),
+        clientCaFile: at('ca.crt'),
+      },
+      organization: agentOrganization,
+      keepaliveMs,
+    },
+    nodeTraffic: {
+      isOn: true,
+      allowedDestinations: ownAddresses(options).map((host) => hostAndPort(host, port)),
+      sniRoutes: [],
+      // They all come from one address; others there must get through as well.
+      maxConnections: Math.ceil(options.maxConnectionsPerAddress * shareOfNodes),
+    },
+    tlsMinVersion: options.tlsMinVersion === 'VersionTLS13' ? 'TLSv1.3' : 'TLSv1.2',
+    drainMs: options.shutdownGracePeriod,
+  }
+}
+
+/** How a program on this machine reaches a port that listens there. */
+function fromHere(address: string): string {
+  if (address === '::') return '::1'
+  return address === '' || isWildcard(address) ? '127.0.0.1' : address
+}
+
+/** Where agents reach this API server and nothing else; loopback only if nobody else can have the port there. */
+function ownAddresses(options: ServerOptions): string[] {
+  const { bindAddress, externalHostname } = options
+  const isBound = (...addresses: string[]) => addresses.some((each) => bindAddress.includes(each))
+  return [
+    ...(isBound('0.0.0.0', '127.0.0.1') ? ['127.0.0.1', 'localhost'] : []),
+    ...(isBound('::', '::1') ? ['::1'] : []),
+    ...bindAddress.filter((address) => !isWildcard(address)),
+    advertiseAddress(options),
+    ...(externalHostname === undefined ? [] : [externalHostname]),
+  ]
+}
+
+function unreachable(
+  { host, port }: { readonly host: string; readonly port: number },
+  cause: SallyportError,
+): ApiError {
+  const message =
+    cause instanceof NoAgentAvailable
+      ? `cannot reach ${hostAndPort(host, port)} through the tunnel: no agent is connected`
+      : cause.message
+  return new ApiError('ServiceUnavailable', message, { cause })
+}

@@ -1,0 +1,214 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import type { Counter, Histogram, MetricsRegistry, RequestInfo } from '../core/index.ts'
+import type { AuditRecorder, AuditSink } from './audit/recorder.ts'
+import type { PoolName } from './fairness/fair-queue.ts'
+import type { Fairness } from './fairness/fairness.ts'
+import type { Exchange } from './pipeline/exchange.ts'
+import type { ConnectionGate } from './pipeline/limits.ts'
+
+const labels = ['verb', 'group', 'version', 'resource', 'subresource', 'scope'] as const
+// kube-apiserver's, and three finer ones in front: most of our answers take less than its first.
+const buckets = [
+  0.0001, 0.0005, 0.001, 0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6,
+  8, 10, 15, 20, 30, 45, 60,
+]
+
+const verbLabels: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    get: 'GET',
+    list: 'LIST',
+    watch: 'WATCH',
+    create: 'POST',
+    update: 'PUT',
+    patch: 'PATCH',
+    delete: 'DELETE',
+    deletecollection: 'DELETECOLLECTION',
+    post: 'POST',
+    put: 'PUT',
+    head: 'HEAD',
+    options: 'OPTIONS',
+  }),
+)
+
+type Total = ReturnType<Counter['with']>
+type Duration = ReturnType<Histogram['with']>
+
+/** Counts requests and how long they took, under kube-apiserver's names. */
+export class RequestMetrics {
+  readonly #monotonic: () => number
+  readonly #isServed: (info: RequestInfo) => boolean
+  readonly #totals: Counter
+  readonly #durations: Histogram
+  readonly #totalOf = new Map<string, Total>()
+  readonly #durationOf = new Map<string, Duration>()
+
+  constructor(
+    registry: MetricsRegistry,
+    options: {
+      readonly clock: { monotonic(): number }
+      /** Only resources and subresources that exist become labels: anybody can ask for any number of others. */
+      readonly isServed: (info: RequestInfo) => boolean
+    },
+  ) {
+    this.#monotonic = () => options.clock.monotonic()
+    this.#isServed = options.isServed
+    this.#totals = registry.counter(
+      'apiserver_request_total',
+      'Requests by what they were and how they ended.',
+      [...labels, 'code'],
+    )
+    this.#durations = registry.histogram(
+      'apiserver_request_duration_seconds',
+      'Time from a request to its complete answer, watches and streams left out.',
+      { labels, buckets },
+    )
+  }
+
+  complete(exchange: Exchange): void {
+    const { info, longRunning } = exchange
+    const values =
+      info.isResourceRequest && !this.#isServed(info) ? unknownOf(info) : valuesOf(info)
+    const key = values.join(' ')
+    this.#total(`${key} ${exchange.code}`, values, exchange.code).inc()
+    if (longRunning) return
+    this.#duration(key, values).observe((this.#monotonic() - exchange.startedAt) / 1_000)
+  }
+
+  #total(key: string, values: readonly string[], code: number): Total {
+    let total = this.#totalOf.get(key)
+    if (total === undefined) {
+      total = this.#totals.with(...values, String(code))
+      this.#totalOf.set(key, total)
+    }
+    return total
+  }
+
+  #duration(key: string, values: readonly string[]): Duration {
+    let duration = this.#durationOf.get(key)
+    if (duration === undefined) {
+      duration = this.#durations.with(...values)
+      this.#durationOf.set(key, duration)
+    }
+    return duration
+  }
+}
+
+function valuesOf(info: RequestInfo): string[] {
+  const verb = verbLabels.get(info.verb) ?? 'other'
+  return [verb, info.group, info.version, info.resource, info.subresource, scopeOf(info)]
+}
+
+const unknownOf = (info: RequestInfo): string[] => [
+  verbLabels.get(info.verb) ?? 'other',
+  '',
+  '',
+  '',
+  '',
+  '',
+]
+
+function scopeOf(info: RequestInfo): string {
+  if (!info.isResourceRequest) return ''
+  if (info.name !== '' || info.verb === 'create') return 'resource'
+  return info.namespace === '' ? 'cluster' : 'namespace'
+}
+
+/** What only the process itself knows; the command line passes it in. */
+export interface ProcessStats {
+  /** CPU time used so far, user and system together. */
+  cpuSeconds(): number
+  residentBytes(): number
+  heapBytes(): number
+  /** `undefined` where the system does not tell. */
+  openFileDescriptors(): number | undefined
+  /** Epoch seconds. */
+  readonly startTimeSeconds: number
+}
+
+/** Shows the process under the names that every Prometheus dashboard knows. */
+export function addProcessMetrics(registry: MetricsRegistry, stats: ProcessStats): void {
+  const gauge = (name: string, help: string, read: () => number | undefined): void =>
+    registry.observed('gauge', name, help, () => {
+      const value = read()
+      return value === undefined ? [] : [{ value }]
+    })
+  registry.observed('counter', 'process_cpu_seconds_total', 'CPU time used.', () => [
+    { value: stats.cpuSeconds() },
+  ])
+  gauge('process_resident_memory_bytes', 'Memory in use.', () => stats.residentBytes())
+  gauge('process_open_fds', 'Open file descriptors.', () => stats.openFileDescriptors())
+  gauge('process_start_time_seconds', 'Start of the process.', () => stats.startTimeSeconds)
+  gauge('nodejs_heap_size_used_bytes', 'Memory of JavaScript objects.', () => stats.heapBytes())
+}
+
+/** Measures by how much the event loop comes late; the function that is returned ends it. */
+export function addEventLoopMetrics(registry: MetricsRegistry): () => void {
+  const delay = monitorEventLoopDelay({ resolution: 50 })
+  delay.enable()
+  registry.observed(
+    'gauge',
+    'nodejs_eventloop_lag_seconds',
+    'By how much the event loop came late since the page was last shown.',
+    () => {
+      const samples = [0.5, 0.9, 0.99].map((quantile) => ({
+        labels: { quantile: String(quantile) },
+        value: delay.percentile(quantile * 100) / 1e9,
+      }))
+      delay.reset()
+      return samples
+    },
+  )
+  return () => void delay.disable()
+}
+
+/** The parts of the server that keep numbers of their own. */
+export interface ServerParts {
+  readonly fairness: Fairness
+  readonly pipeline: { readonly longRunning: number }
+  readonly audit: AuditRecorder
+  readonly auditSink: AuditSink
+  readonly connections: ConnectionGate
+}
+
+/** Shows how busy the server is, under kube-apiserver's names where it has one. */
+export function addServerMetrics(registry: MetricsRegistry, parts: ServerParts): void {
+  const { fairness, pipeline, audit, auditSink, connections } = parts
+  const byKind = (kinds: readonly PoolName[], read: (kind: PoolName) => number) => () =>
+    kinds.map((kind) => ({ labels: { request_kind: kind }, value: read(kind) }))
+  const queued = ['readOnly', 'mutating'] as const
+  registry.observed(
+    'gauge',
+    'apiserver_current_inflight_requests',
+    'Requests under way.',
+    byKind(queued, (kind) => fairness.running(kind)),
+  )
+  registry.observed(
+    'gauge',
+    'apiserver_current_inqueue_requests',
+    'Requests that wait for their turn.',
+    byKind(queued, (kind) => fairness.queued(kind)),
+  )
+  registry.observed(
+    'counter',
+    'sallyport_refused_requests_total',
+    'Requests turned away because there were too many.',
+    byKind([...queued, 'longRunning'], (kind) => fairness.refused(kind)),
+  )
+  const single = (type: 'counter' | 'gauge', name: string, help: string, read: () => number) =>
+    registry.observed(type, name, help, () => [{ value: read() }])
+  single(
+    'gauge',
+    'apiserver_longrunning_requests',
+    'Open watches and streams.',
+    () => pipeline.longRunning,
+  )
+  single('counter', 'apiserver_audit_event_total', 'Audit events.', () => audit.events)
+  single('counter', 'apiserver_audit_error_total', 'Audit events lost.', () => auditSink.dropped)
+  single('gauge', 'sallyport_open_connections', 'Open connections.', () => connections.open)
+  single(
+    'counter',
+    'sallyport_dropped_connections_total',
+    'Connections dropped because there were too many.',
+    () => connections.dropped,
+  )
+}

@@ -1,0 +1,4 @@
+export {
+  type ServerOptions,
+  serverOptions,
+} from './options.ts'

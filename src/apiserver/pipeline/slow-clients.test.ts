@@ -1,0 +1,111 @@
+import { once } from 'node:events'
+import type { TLSSocket } from 'node:tls'
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { readBody } from '../../http/index.ts'
+import { labAuthority, labMaterial, TlsLab } from '../../http/tls-lab.suite.ts'
+import { defaultFairnessLimits, Fairness } from '../fairness/fairness.ts'
+import { send } from '../routes/route.ts'
+import { ConnectionGate } from './limits.ts'
+import { partsWith, recordingAudit, textOf } from './pipeline.suite.ts'
+import { createPipeline } from './pipeline.ts'
+import type { RouteHandler } from './types.ts'
+
+let ca: Awaited<ReturnType<typeof labAuthority>>
+let material: Awaited<ReturnType<typeof labMaterial>>
+let lab: TlsLab
+
+beforeAll(async () => {
+  ca = await labAuthority()
+  material = await labMaterial(ca)
+})
+beforeEach(() => {
+  lab = new TlsLab(ca, material)
+})
+afterEach(() => lab.close())
+
+const pods = '/api/v1/namespaces/a/pods'
+const ann = { authorization: 'Bearer ann' }
+
+/** Answers with the size of the body, once it is there. */
+const sizeOfBody: RouteHandler = async ({ request }, response, signal) => {
+  const body = await readBody(request, { maxBytes: 1_000, timeoutMs: 200, signal })
+  send(response, 'text/plain', String(body.length))
+}
+
+describe('slow clients hold up nobody but themselves [GND-R93]', () => {
+  const opening = `POST ${pods} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ann\r\n`
+
+  test('50 that never finish their headers are cut off, while others are served', async () => {
+    const { handle: onRequest } = createPipeline(partsWith())
+    const limits = { headersTimeoutMs: 2_000 }
+    const { port } = await lab.serve({ onRequest, limits })
+    const slow = await Promise.all(Array.from({ length: 50 }, () => lab.connect(port)))
+    for (const socket of slow) socket.write(opening)
+
+    expect((await lab.fetch(port, { path: pods, headers: ann })).text).toBe('hello')
+    const answers = await Promise.all(slow.map((socket) => textOf(socket)))
+    expect(new Set(answers.map((text) => text.split('\r\n')[0]))).toEqual(
+      new Set(['HTTP/1.1 408 Request Timeout']),
+    )
+  })
+
+  test('bodies that do not come are a Status, free their place and are audited', async () => {
+    const fairness = new Fairness({ ...defaultFairnessLimits, mutating: 8 })
+    const audit = recordingAudit()
+    const parts = partsWith({ resources: sizeOfBody, fairness, audit })
+    const { port } = await lab.serve({ onRequest: createPipeline(parts).handle })
+    const slow = await Promise.all([lab.connect(port), lab.connect(port)])
+    for (const socket of slow) socket.write(`${opening}Content-Length: 100\r\n\r\nonly this`)
+    const seen = slow.map((socket) => statusLine(socket))
+
+    const bob = { method: 'POST', headers: { authorization: 'Bearer bob' }, body: 'quick' }
+    expect((await lab.fetch(port, { path: pods, ...bob })).text).toBe('5')
+    expect(await Promise.all(seen)).toEqual([
+      'HTTP/1.1 504 Gateway Timeout',
+      'HTTP/1.1 504 Gateway Timeout',
+    ])
+    for (const socket of slow) if (!socket.destroyed) await once(socket, 'close')
+    expect(fairness.running('mutating')).toBe(0)
+    expect(audit.stages.filter(({ code }) => code === 504)).toHaveLength(2)
+  })
+
+  test('a body over HTTP/2 that does not come ends its stream, not the connection', async () => {
+    const { handle: onRequest } = createPipeline(partsWith({ resources: sizeOfBody }))
+    const { port } = await lab.serve({ onRequest })
+    const session = lab.http2(port)
+    const slow = session.request({ ':path': pods, ':method': 'POST', ...ann })
+    slow.write('only this')
+    const quick = session.request({ ':path': pods, ':method': 'POST', ...ann })
+    quick.end('quick')
+    expect(await textOf(quick.setEncoding('utf8'))).toBe('5')
+    const [headers] = await once(slow, 'response')
+    expect(headers[':status']).toBe(504)
+    const next = session.request({ ':path': pods, ...ann })
+    expect(await textOf(next.setEncoding('utf8'))).toBe('0')
+  })
+})
+
+test('one address cannot take all connections [GND-R83]', async () => {
+  const gate = new ConnectionGate({ total: 100, perAddress: 3 })
+  const { handle: onRequest } = createPipeline(partsWith())
+  const { port } = await lab.serve({ onRequest, onConnection: gate.admit })
+  for (let i = 0; i < 3; i++) await lab.connect(port)
+  await expect(lab.connect(port)).rejects.toThrow(/ECONNRESET|disconnected/)
+  expect([gate.open, gate.dropped]).toEqual([3, 1])
+})
+
+test('a header that may be there once and is there twice is refused', async () => {
+  const { handle: onRequest } = createPipeline(partsWith())
+  const { port } = await lab.serve({ onRequest })
+  const socket = await lab.connect(port)
+  socket.write(
+    `GET ${pods} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ann\r\nAuthorization: Bearer bob\r\n\r\n`,
+  )
+  expect(await statusLine(socket)).toBe('HTTP/1.1 400 Bad Request')
+})
+
+async function statusLine(socket: TLSSocket): Promise<string | undefined> {
+  const [first] = await once(socket, 'data')
+  socket.resume()
+  return String(first).split('\r\n')[0]
+}

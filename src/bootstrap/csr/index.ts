@@ -1,0 +1,5 @@
+export {
+  type CertificateControllerParts,
+  createCertificateController,
+} from './csr-controller.ts'
+export { joinAdmission } from './join-admission.ts'

@@ -1,2 +1,0 @@
-export type * from './metric-kinds.ts'
-export * from './metrics-registry.ts'

@@ -1,5 +1,0 @@
-export { askLocation, type LocationAnswer, type LocationQuestion } from './ask-location.ts'
-export { FollowedCluster, type FollowedClusterOptions } from './followed-cluster.ts'
-export { LocationLost, type LocationReason } from './location-lost.ts'
-export { entryOf, type KeptEntry, refreshKubeconfig } from './refresh-kubeconfig.ts'
-export { type Refreshed, type RefreshOrder, refreshLocation } from './refresh-location.ts'

@@ -1,0 +1,397 @@
+import type { Socket } from 'node:net'
+import type { Clock } from '../../core/index.ts'
+import { joinForWrite } from './flow-control.ts'
+import {
+  defaultFrameBytes,
+  defaultWindowBytes,
+  errorCode,
+  type Frame,
+  FrameReader,
+  frame,
+  frameFlag,
+  frameHeader,
+  frameType,
+  goAwayFrame,
+  Http2Error,
+  maxWindowBytes,
+  numberFrame,
+  preface,
+  settingId,
+  settingsFrame,
+  settingsIn,
+} from './frames.ts'
+import { encodeHeaders, HeaderAssembly, type HeaderBlock, type HeaderField } from './hpack.ts'
+import { Http2Stream, type StreamHost } from './http2-stream.ts'
+import { RateLimit } from './rate-limit.ts'
+
+/** What a connection tells its owner. */
+export interface ConnectionEvents {
+  /** A client opened a stream; never at a client. */
+  request(stream: Http2Stream, fields: readonly HeaderField[]): void
+  /** No stream is left. */
+  idle(): void
+  /** The connection is gone; comes exactly once and last, after every stream was told. */
+  closed(error?: Error): void
+}
+
+/** Which end of a connection this is, and what it allows. */
+export interface ConnectionOptions {
+  readonly side: 'client' | 'server'
+  readonly maxStreams: number
+  readonly clock: Clock
+}
+
+/** Frames of this size save headers between two ends of ours; Go sends 16 KiB whatever it is told. */
+const maxFrameBytes = 1024 * 1024
+/** The connection's window while any of its streams is read; the streams have their own. */
+const openWindowBytes = 256 * 1024 * 1024
+/** Answers to PING and SETTINGS that the other end does not fetch. */
+const maxUnreadAnswerBytes = 4 * 1024 * 1024
+/** What costs the sender nothing and us something is allowed this often, and counted over this time. */
+const maxResets = 2_000
+const maxIdlePings = 1_000
+const maxSettings = 100
+const ratePeriodMs = 10_000
+/** How long the last frames may take to leave. */
+const closeGraceMs = 2_000
+
+/** An HTTP/2 connection (RFC 9113) with what gRPC needs of it, on a socket that is open already. */
+export class Http2Connection implements StreamHost {
+  readonly #socket: Socket
+  readonly #options: ConnectionOptions
+  readonly #events: ConnectionEvents
+  readonly #reader: FrameReader
+  readonly #assembly = new HeaderAssembly()
+  readonly #streams = new Map<number, Http2Stream>()
+  readonly #blocked = new Set<Http2Stream>()
+  /** Frames of this turn of the event loop. */
+  #unsent: Buffer[] = []
+  readonly #pings: (() => void)[] = []
+  #lastStreamId = 0
+  #receiveWindow = defaultWindowBytes
+  #fullWindow = defaultWindowBytes
+  #peerStreamWindow = defaultWindowBytes
+  readonly #resets: RateLimit
+  readonly #settings: RateLimit
+  /** Pings while we have nothing to say; Go pings a lot in answer to data. */
+  readonly #idlePings: RateLimit
+  #reason: Error | undefined
+  #isClosing = false
+  sendWindow = defaultWindowBytes
+  maxFrameBytes = defaultFrameBytes
+  /** The shortest round trip seen, 0 before the first. */
+  roundTripMs = 0
+  /** When anything last came from the other end. */
+  heardAt: number
+  /** The other end said that it goes, and that nothing was wrong. */
+  wentAway = false
+
+  constructor(socket: Socket, options: ConnectionOptions, events: ConnectionEvents) {
+    this.#socket = socket
+    this.#options = options
+    this.#events = events
+    this.heardAt = options.clock.monotonic()
+    this.#resets = new RateLimit(maxResets, ratePeriodMs, options.clock)
+    this.#settings = new RateLimit(maxSettings, ratePeriodMs, options.clock)
+    this.#idlePings = new RateLimit(maxIdlePings, ratePeriodMs, options.clock)
+    const isServer = options.side === 'server'
+    this.#reader = new FrameReader(
+      {
+        dataBegins: (streamId, bytes) => this.#dataBegins(streamId, bytes),
+        data: (streamId, chunk) => this.#streams.get(streamId)?.receiveData(chunk),
+        dataEnds: (streamId, isLast) => {
+          if (isLast) this.#streams.get(streamId)?.receiveEnd()
+        },
+        frame: (received) => this.#received(received),
+      },
+      maxFrameBytes,
+      isServer ? preface : Buffer.alloc(0),
+    )
+    const greeting = settingsFrame(
+      new Map([
+        ...(isServer
+          ? ([[settingId.MAX_CONCURRENT_STREAMS, options.maxStreams]] as const)
+          : ([[settingId.ENABLE_PUSH, 0]] as const)),
+        [settingId.MAX_FRAME_SIZE, maxFrameBytes],
+      ]),
+    )
+    this.#send(isServer ? greeting : Buffer.concat([preface, greeting]))
+    socket.on('data', (chunk: Buffer) => this.#read(chunk))
+    socket.on('error', (error) => {
+      this.#reason ??= error
+    })
+    socket.on('close', () => this.#closed())
+  }
+
+  get socket(): Socket {
+    return this.#socket
+  }
+
+  get socketBacklog(): number {
+    return this.#socket.writableLength
+  }
+
+  /** Opens a stream; for clients. */
+  open(fields: readonly HeaderField[]): Http2Stream {
+    this.#lastStreamId = this.#lastStreamId === 0 ? 1 : this.#lastStreamId + 2
+    const stream = new Http2Stream(this.#lastStreamId, this, this.#peerStreamWindow)
+    this.#streams.set(stream.id, stream)
+    stream.sendHeaders(fields)
+    return stream
+  }
+
+  /** Asks the other end for a sign of life. */
+  ping(answered?: () => void): void {
+    const sent = this.#options.clock.monotonic()
+    this.#pings.push(() => {
+      const durationMs = this.#options.clock.monotonic() - sent
+      this.roundTripMs = Math.min(this.roundTripMs || durationMs, durationMs)
+      answered?.()
+    })
+    this.#send(frame(frameType.PING, 0, 0, Buffer.alloc(8)))
+  }
+
+  /** Says goodbye and closes once everything written has left. */
+  close(code: number = errorCode.NO_ERROR): void {
+    if (this.#isClosing) return
+    this.#flush()
+    this.#isClosing = true
+    const last = this.#options.side === 'server' ? this.#lastStreamId : 0
+    this.#socket.end(goAwayFrame(last, code))
+    const giveUp = setTimeout(() => this.#socket.destroy(), closeGraceMs).unref()
+    this.#socket.once('close', () => clearTimeout(giveUp))
+  }
+
+  destroy(error?: Error): void {
+    this.#reason ??= error
+    this.#isClosing = true
+    this.#socket.destroy()
+  }
+
+  write(parts: readonly Buffer[], stream: Http2Stream): void {
+    if (this.#isClosing || this.#socket.destroyed) return
+    this.#idlePings.reset()
+    for (const part of parts) this.#unsent.push(part)
+    this.#flush(() => stream.progress())
+  }
+
+  /** Small frames wait for each other: every system call wakes the other end up. */
+  #send(...parts: readonly Buffer[]): void {
+    if (this.#isClosing || this.#socket.destroyed) return
+    if (this.#unsent.length === 0) setImmediate(() => this.#flush())
+    for (const part of parts) this.#unsent.push(part)
+  }
+
+  #flush(written?: () => void): void {
+    const parts = this.#unsent
+    if (parts.length === 0 || this.#socket.destroyed || this.#socket.writableEnded) return
+    this.#unsent = []
+    const slabs = joinForWrite(parts)
+    for (const [index, slab] of slabs.entries())
+      this.#socket.write(slab.bytes, () => {
+        slab.release()
+        if (index === slabs.length - 1) written?.()
+      })
+  }
+
+  sendSoon(bytes: Buffer): void {
+    this.#send(bytes)
+  }
+
+  sendHeaders(stream: Http2Stream, fields: readonly HeaderField[], isLast: boolean): void {
+    const block = encodeHeaders(fields)
+    const parts: Buffer[] = []
+    for (let start = 0; start === 0 || start < block.length; start += this.maxFrameBytes) {
+      const piece = block.subarray(start, start + this.maxFrameBytes)
+      const isWhole = start + piece.length >= block.length
+      const flags =
+        (isWhole ? frameFlag.END_HEADERS : 0) | (isLast && start === 0 ? frameFlag.END_STREAM : 0)
+      const type = start === 0 ? frameType.HEADERS : frameType.CONTINUATION
+      parts.push(frameHeader(type, flags, stream.id, piece.length), piece)
+    }
+    this.#idlePings.reset()
+    this.#send(...parts)
+  }
+
+  nowMs(): number {
+    return this.#options.clock.monotonic()
+  }
+
+  openWindow(): void {
+    this.#fullWindow = openWindowBytes
+    this.#widen()
+  }
+
+  blocked(stream: Http2Stream): void {
+    this.#blocked.add(stream)
+  }
+
+  remove(stream: Http2Stream): void {
+    this.#streams.delete(stream.id)
+    this.#blocked.delete(stream)
+    // What the stream held unread counts as read now.
+    this.#widen()
+    if (this.#streams.size === 0) this.#events.idle()
+  }
+
+  /** Opens the window again when half of it is used up. */
+  #widen(): void {
+    const bytes = this.#fullWindow - this.#receiveWindow
+    if (bytes < this.#fullWindow / 2) return
+    this.#receiveWindow = this.#fullWindow
+    this.#send(numberFrame(frameType.WINDOW_UPDATE, 0, bytes))
+  }
+
+  #read(chunk: Buffer): void {
+    if (this.#isClosing) return
+    this.heardAt = this.#options.clock.monotonic()
+    try {
+      this.#reader.push(chunk)
+    } catch (error) {
+      if (!(error instanceof Http2Error)) throw error
+      this.#reason ??= error
+      this.close(error.errorCode)
+    }
+  }
+
+  #dataBegins(streamId: number, bytes: number): void {
+    this.#assembly.mustBeWhole()
+    this.#receiveWindow -= bytes
+    if (this.#receiveWindow < 0)
+      throw new Http2Error('FLOW_CONTROL_ERROR', 'it sent more than it was allowed to')
+    const stream = this.#streams.get(streamId)
+    if (stream) stream.receiveBytes(bytes)
+    else this.#mustHaveBeen(streamId)
+    if (this.#fullWindow > defaultWindowBytes) this.#widen()
+  }
+
+  /** Streams that are over may still be spoken of, streams that never were may not. */
+  #mustHaveBeen(streamId: number): void {
+    if (streamId === 0 || streamId > this.#lastStreamId)
+      throw new Http2Error('PROTOCOL_ERROR', 'it speaks of a stream that was never opened')
+  }
+
+  #received(received: Frame): void {
+    const block = this.#assembly.accept(received)
+    if (block) this.#receivedHeaders(block)
+    const { type, flags, streamId, payload } = received
+    switch (type) {
+      case frameType.SETTINGS:
+        if ((flags & frameFlag.ACK) === 0) this.#receivedSettings(payload)
+        return
+      case frameType.PING:
+        this.#receivedPing(flags, payload)
+        return
+      case frameType.WINDOW_UPDATE:
+        this.#receivedWindow(streamId, payload)
+        return
+      case frameType.RST_STREAM:
+        this.#receivedReset(streamId, payload)
+        return
+      case frameType.GOAWAY:
+        this.wentAway = payload.length >= 8 && payload.readUInt32BE(4) === errorCode.NO_ERROR
+        return
+      case frameType.PUSH_PROMISE:
+        throw new Http2Error('PROTOCOL_ERROR', 'it pushes')
+      default:
+    }
+  }
+
+  #receivedHeaders({ streamId, fields, isLast }: HeaderBlock): void {
+    const known = this.#streams.get(streamId)
+    if (known) {
+      known.receiveHeaders(fields, isLast)
+      return
+    }
+    if (streamId <= this.#lastStreamId) return
+    if (this.#options.side === 'client' || streamId % 2 === 0)
+      throw new Http2Error('PROTOCOL_ERROR', 'it opens a stream that it may not open')
+    this.#lastStreamId = streamId
+    const stream = new Http2Stream(streamId, this, this.#peerStreamWindow)
+    if (this.#streams.size >= this.#options.maxStreams) {
+      this.#send(numberFrame(frameType.RST_STREAM, streamId, errorCode.REFUSED_STREAM))
+      return
+    }
+    this.#streams.set(streamId, stream)
+    this.#events.request(stream, fields)
+    if (isLast) stream.receiveEnd()
+  }
+
+  #receivedSettings(payload: Buffer): void {
+    if (!this.#settings.allows())
+      throw new Http2Error('ENHANCE_YOUR_CALM', 'it changes its settings too often')
+    if (payload.length % 6 !== 0)
+      throw new Http2Error('FRAME_SIZE_ERROR', 'its settings are cut off')
+    for (const [id, value] of settingsIn(payload)) {
+      if (id === settingId.MAX_FRAME_SIZE) this.maxFrameBytes = frameSize(value)
+      if (id === settingId.INITIAL_WINDOW_SIZE) this.#receivedInitialWindow(value)
+    }
+    this.#answer(frame(frameType.SETTINGS, frameFlag.ACK, 0, Buffer.alloc(0)))
+  }
+
+  #receivedInitialWindow(value: number): void {
+    if (value > maxWindowBytes)
+      throw new Http2Error('FLOW_CONTROL_ERROR', 'its window is too large')
+    const change = value - this.#peerStreamWindow
+    this.#peerStreamWindow = value
+    for (const stream of this.#streams.values()) stream.changeWindow(change, maxWindowBytes)
+  }
+
+  #receivedPing(flags: number, payload: Buffer): void {
+    if (payload.length !== 8) throw new Http2Error('FRAME_SIZE_ERROR', 'a ping is not 8 bytes long')
+    if ((flags & frameFlag.ACK) !== 0) {
+      this.#pings.shift()?.()
+      return
+    }
+    if (!this.#idlePings.allows())
+      throw new Http2Error('ENHANCE_YOUR_CALM', 'it sends too many pings')
+    this.#answer(frame(frameType.PING, frameFlag.ACK, 0, payload))
+  }
+
+  /** Answers as long as the other end fetches the answers. */
+  #answer(bytes: Buffer): void {
+    if (this.#socket.writableLength > maxUnreadAnswerBytes)
+      throw new Http2Error('ENHANCE_YOUR_CALM', 'it asks and does not read')
+    this.#send(bytes)
+  }
+
+  #receivedWindow(streamId: number, payload: Buffer): void {
+    if (payload.length !== 4)
+      throw new Http2Error('FRAME_SIZE_ERROR', 'a window update is not 4 bytes long')
+    const bytes = payload.readUInt32BE() & maxWindowBytes
+    if (bytes === 0) throw new Http2Error('PROTOCOL_ERROR', 'a window grows by nothing')
+    if (streamId !== 0) {
+      this.#streams.get(streamId)?.changeWindow(bytes, maxWindowBytes)
+      return
+    }
+    this.sendWindow += bytes
+    if (this.sendWindow > maxWindowBytes)
+      throw new Http2Error('FLOW_CONTROL_ERROR', 'its window is too large')
+    const waiting = [...this.#blocked]
+    this.#blocked.clear()
+    for (const stream of waiting) stream.pump()
+  }
+
+  #receivedReset(streamId: number, payload: Buffer): void {
+    if (payload.length !== 4)
+      throw new Http2Error('FRAME_SIZE_ERROR', 'a reset is not 4 bytes long')
+    this.#mustHaveBeen(streamId)
+    // Opening and resetting streams in a loop: CVE-2023-44487.
+    if (!this.#resets.allows())
+      throw new Http2Error('ENHANCE_YOUR_CALM', 'it resets too many streams')
+    this.#streams.get(streamId)?.close({ resetCode: payload.readUInt32BE() })
+  }
+
+  #closed(): void {
+    this.#isClosing = true
+    const ending = { isLost: true, ...(this.#reason && { error: this.#reason }) }
+    for (const stream of this.#streams.values()) stream.close(ending)
+    this.#events.closed(this.#reason)
+  }
+}
+
+function frameSize(value: number): number {
+  if (value < defaultFrameBytes || value >= 2 ** 24)
+    throw new Http2Error('PROTOCOL_ERROR', 'its frame size is out of range')
+  return value
+}

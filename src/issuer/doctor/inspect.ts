@@ -1,0 +1,152 @@
+import { lookup } from 'node:dns/promises'
+import type { Clock } from '../../core/index.ts'
+import { addressTest } from '../../http/index.ts'
+import {
+  audiencesOf,
+  decodeBase64url,
+  isObject,
+  type JsonObject,
+  member,
+  parseJsonObject,
+  parseJwk,
+} from '../../jose/index.ts'
+import { discoveryUrlOf } from '../relying-party/provider-metadata.ts'
+import { unverifiedIssuer } from '../tokens/claims.ts'
+import { type Probe, probe } from './probe.ts'
+
+/** A key as it is published, usable or not. */
+export interface PublishedKey {
+  readonly kid: string | undefined
+  readonly kty: string
+  /** What it says, or what its kind means. */
+  readonly alg: string
+  readonly hasAlg: boolean
+  readonly hasUse: boolean
+  readonly isUsable: boolean
+  /** A private key that everybody can read. */
+  readonly isPrivate: boolean
+}
+
+/** Everything that relying parties will see of an issuer. */
+export interface IssuerSight {
+  readonly issuer: string
+  readonly url: URL
+  readonly addresses: readonly string[]
+  /** Whether only machines of the same network can reach it. */
+  readonly isInside: boolean
+  readonly discovery: Probe
+  readonly document: JsonObject | undefined
+  readonly jwksUri: string | undefined
+  readonly jwks: Probe | undefined
+  readonly keys: readonly PublishedKey[]
+}
+
+/** How to look at an issuer. */
+export interface InspectOptions {
+  readonly caPem?: string | undefined
+  readonly clock: Clock
+  /** The addresses of a name; those of DNS unless a test has its own. */
+  readonly resolve?: (name: string) => Promise<readonly string[]>
+}
+
+/** Looks at an issuer as relying parties do: both documents, without a credential. */
+export async function inspectIssuer(
+  issuer: string,
+  { caPem, clock, resolve = addressesInDns }: InspectOptions,
+): Promise<IssuerSight> {
+  const url = new URL(issuer)
+  const addressesOf = ({ hostname }: URL): Promise<readonly string[]> =>
+    resolve(hostname.replace(/^\[(.*)\]$/, '$1'))
+  const addresses = await addressesOf(url)
+  const discovery = await probe(discoveryUrlOf(issuer), caPem, clock)
+  const document = discovery.status === 200 ? parseJsonObject(discovery.body) : undefined
+  const named = document && member(document, 'jwks_uri')
+  const jwksUri = typeof named === 'string' && isHttpUrl(named) ? named : undefined
+  const isInside = addresses.length > 0 && !addresses.some(isPublic)
+  const look = async (keys: string): Promise<Probe> =>
+    // A document from outside must not send us to what is inside.
+    isInside || (await addressesOf(new URL(keys))).every(isPublic)
+      ? probe(keys, caPem, clock)
+      : notAsked(keys)
+  const jwks = jwksUri === undefined ? undefined : await look(jwksUri)
+  return {
+    issuer,
+    url,
+    addresses,
+    isInside,
+    discovery,
+    document,
+    jwksUri,
+    jwks,
+    keys: jwks?.status === 200 ? keysIn(jwks.body) : [],
+  }
+}
+
+const isPublic = addressTest(false)
+
+const notAsked = (url: string): Probe => ({
+  url,
+  contentType: '',
+  cacheControl: '',
+  body: Buffer.alloc(0),
+  ms: 0,
+  trust: 'nobody',
+  problem: 'its address is private, and that of the issuer is not',
+})
+
+const isHttpUrl = (text: string): boolean =>
+  URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
+
+async function addressesInDns(name: string): Promise<string[]> {
+  const found = await lookup(name, { all: true }).catch(() => [])
+  return found.map(({ address }) => address)
+}
+
+function keysIn(body: Uint8Array): PublishedKey[] {
+  const set = parseJsonObject(body)
+  const keys = set && member(set, 'keys')
+  return Array.isArray(keys) ? keys.filter(isObject).map(publishedKey) : []
+}
+
+const privateMembers = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
+const usualAlgorithm: Readonly<Record<string, string>> = {
+  'P-256': 'ES256',
+  'P-384': 'ES384',
+  'P-521': 'ES512',
+}
+
+function publishedKey(jwk: JsonObject): PublishedKey {
+  const text = (name: string): string | undefined => {
+    const value = member(jwk, name)
+    return typeof value === 'string' ? value : undefined
+  }
+  const kty = text('kty') ?? ''
+  const alg = text('alg')
+  const usual = kty === 'RSA' ? 'RS256' : (usualAlgorithm[text('crv') ?? ''] ?? kty)
+  return {
+    kid: text('kid'),
+    kty,
+    alg: alg ?? usual,
+    hasAlg: alg !== undefined,
+    hasUse: text('use') !== undefined,
+    isUsable: parseJwk(jwk) !== undefined,
+    isPrivate: privateMembers.some((name) => Object.hasOwn(jwk, name)),
+  }
+}
+
+/** What a token says of itself before anything is verified. */
+export interface TokenClaimsToBe {
+  readonly issuer: string | undefined
+  readonly audiences: readonly string[]
+}
+
+/** Reads for whom and by whom a token claims to be; to ask the right issuer, never to believe it. */
+export function peekAtToken(token: string): TokenClaimsToBe {
+  const payload = decodeBase64url(token.split('.')[1] ?? '')
+  const claims = payload && parseJsonObject(payload)
+  try {
+    return { issuer: unverifiedIssuer(token), audiences: (claims && audiencesOf(claims)) ?? [] }
+  } catch {
+    return { issuer: unverifiedIssuer(token), audiences: [] }
+  }
+}

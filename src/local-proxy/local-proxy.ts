@@ -1,0 +1,209 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { isIPv6, type Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { aborted, type Clock, type Component, type Logger, neverFails } from '../core/index.ts'
+import { defaultServerLimits, listenOnAll } from '../http/index.ts'
+import type { HostName } from './addon-origin.ts'
+import { ApiReader } from './api-reader.ts'
+import { withRefusalsChecked } from './credential-check.ts'
+import { forward } from './forward.ts'
+import { forwardUpgrade } from './forward-upgrade.ts'
+import { gatherHome } from './home-contents.ts'
+import { homeHeaders, renderHome } from './home-page.ts'
+import { asPrefix, type Planner, planRequest } from './plan-request.ts'
+import type { Upstream } from './proxy-upstream.ts'
+import {
+  answerFailure,
+  answerUpgradeFailure,
+  isMalformed,
+  malformed,
+  pageNotFound,
+} from './refusal.ts'
+import { type FilterOptions, RequestFilter } from './request-filter.ts'
+import { ServiceLookup } from './services.ts'
+import { StaticFiles } from './static-files.ts'
+import { listenOnUnixSocket, removeUnixSocket } from './unix-socket.ts'
+import { checkUpgrade } from './upgrade-request.ts'
+
+/** Where a proxy listens. */
+export type ListenPlace =
+  | { readonly address: string; readonly port: number }
+  | { readonly unixSocket: string }
+
+/** What a local proxy is made of. */
+export interface LocalProxyOptions {
+  readonly listen: ListenPlace
+  readonly upstream: Upstream
+  /** Where the page at `/` looks for services if nothing else may be listed. */
+  readonly namespace: string
+  readonly apiPrefix: string
+  /** The directory of static files and the path under which they are served. */
+  readonly www?: { readonly directory: string; readonly prefix: string }
+  /** Absent: nothing is filtered, and whoever reaches the proxy acts as the user. */
+  readonly filter?: FilterOptions
+  /** TCP keep-alive period of upgraded connections in milliseconds; 0 is the default period. */
+  readonly keepAliveMs: number
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+/** A local HTTP server that forwards to an API server as the user, as `kubectl proxy` does. */
+export class LocalProxy implements Component {
+  readonly name = 'proxy'
+  readonly failed = neverFails()
+  readonly #options: LocalProxyOptions
+  readonly #api: ApiReader
+  readonly #planner: Planner
+  readonly #files: StaticFiles | undefined
+  readonly #server: Server
+  readonly #sockets = new Set<Socket>()
+  /** Connections with a request that could be read in two ways: what follows on them is not read. */
+  readonly #condemned = new WeakSet<Socket>()
+  /** The newest answer of each connection: answers leave in the order of their requests. */
+  readonly #answering = new WeakMap<Socket, ServerResponse>()
+
+  constructor(options: LocalProxyOptions) {
+    const { www, filter, clock } = options
+    const upstream = withRefusalsChecked(options.upstream, clock)
+    this.#options = { ...options, upstream }
+    this.#api = new ApiReader(upstream)
+    const lookup = new ServiceLookup(this.#api, clock)
+    this.#files = www && new StaticFiles(www.directory)
+    this.#planner = {
+      server: upstream.server,
+      routes: {
+        apiPrefix: asPrefix(options.apiPrefix),
+        ...(www && { staticPrefix: asPrefix(www.prefix) }),
+      },
+      ...(filter && { filter: new RequestFilter(filter) }),
+      complete: (service) => lookup.complete(service),
+    }
+    this.#server = this.#createServer()
+  }
+
+  /** Where it listens, in the words of kubectl: `127.0.0.1:8001` or the path of the socket. */
+  get address(): string {
+    const { listen } = this.#options
+    if ('unixSocket' in listen) return listen.unixSocket
+    const bound = this.#server.address()
+    if (typeof bound !== 'object' || !bound) return `${listen.address}:${listen.port}`
+    return isIPv6(bound.address)
+      ? `[${bound.address}]:${bound.port}`
+      : `${bound.address}:${bound.port}`
+  }
+
+  async start(): Promise<void> {
+    const { listen } = this.#options
+    if ('unixSocket' in listen) await listenOnUnixSocket(this.#server, listen.unixSocket)
+    else
+      await listenOnAll(
+        () => this.#server,
+        [{ host: listen.address, option: '--port' }],
+        listen.port,
+      )
+  }
+
+  async stop(deadline: AbortSignal): Promise<void> {
+    const { listen, upstream } = this.#options
+    const wasListening = this.#server.listening
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
+    this.#server.closeIdleConnections()
+    await Promise.race([closed, aborted(deadline)])
+    for (const socket of this.#sockets) socket.destroy()
+    upstream.destroy()
+    await closed
+    if (wasListening && 'unixSocket' in listen) await removeUnixSocket(listen.unixSocket)
+  }
+
+  #createServer(): Server {
+    const server = createServer({
+      maxHeaderSize: defaultServerLimits.maxHeaderBytes,
+      headersTimeout: defaultServerLimits.headersTimeoutMs,
+      keepAliveTimeout: defaultServerLimits.idleTimeoutMs,
+      // Uploads may take as long as they take.
+      requestTimeout: 0,
+    })
+    // Beyond a count Node would drop headers without a word; their size is limited anyway.
+    server.maxHeadersCount = 0
+    server.on('connection', (socket) => {
+      this.#sockets.add(socket)
+      socket.once('close', () => this.#sockets.delete(socket))
+    })
+    server.on('request', (request, response) => {
+      this.#answering.set(request.socket, response)
+      void this.#serve(request, response)
+    })
+    server.on('upgrade', (request, socket, head) => {
+      // Its answer would be taken for that of the request before it.
+      if (this.#answering.get(request.socket)?.writableFinished === false) socket.destroy()
+      else void this.#upgrade(request, socket, head)
+    })
+    server.on('connect', (_request, socket) =>
+      answerUpgradeFailure(socket, malformed('this is no forward proxy'), this.#options.log),
+    )
+    return server
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { upstream, log } = this.#options
+    if (this.#condemned.has(request.socket)) return
+    try {
+      const planned = planRequest(request, this.#planner)
+      const plan = planned instanceof Promise ? await planned : planned
+      switch (plan.kind) {
+        case 'forward':
+          await forward(upstream, plan, request, response)
+          break
+        case 'static':
+          await this.#serveFile(plan.path, request, response)
+          break
+        case 'home':
+          await this.#serveHome(plan.host, request, response)
+          break
+        case 'redirect':
+          response.writeHead(307, { Location: plan.location, 'Content-Length': 0 }).end()
+          break
+      }
+    } catch (error) {
+      // Before the next turn: a request in the same packet is already at the door.
+      if (isMalformed(error)) this.#condemned.add(request.socket)
+      answerFailure(request, response, error, log)
+    }
+    // Without its query, in which logins pass their codes.
+    const path = request.url?.replace(/\?.*/s, '')
+    log.debug({ method: request.method, path, status: response.statusCode }, 'request served')
+  }
+
+  async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    const { upstream, keepAliveMs, log } = this.#options
+    // Node stops listening here, and an error that nobody listens to would end the process.
+    socket.on('error', (err) => log.debug({ err }, 'upgraded connection failed'))
+    try {
+      const plan = await planRequest(request, this.#planner)
+      const protocol = checkUpgrade(request)
+      if (plan.kind !== 'forward') throw malformed('there is nothing to upgrade here')
+      await forwardUpgrade(upstream, plan, { request, socket, head, protocol }, keepAliveMs)
+    } catch (error) {
+      answerUpgradeFailure(socket, error, log)
+    }
+  }
+
+  async #serveFile(path: string, request: IncomingMessage, response: ServerResponse) {
+    if (!this.#files) throw pageNotFound()
+    await this.#files.serve(path, request, response)
+  }
+
+  async #serveHome(
+    host: HostName,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
+    const { upstream, namespace } = this.#options
+    const contents = await gatherHome(this.#api, namespace, AbortSignal.timeout(10_000))
+    const { apiPrefix } = this.#planner.routes
+    const apiMount = apiPrefix.startsWith('/api') ? '' : apiPrefix.slice(0, -1)
+    const page = renderHome(contents, { server: upstream.server, host, apiMount })
+    response.writeHead(200, { ...homeHeaders, 'Content-Length': Buffer.byteLength(page) })
+    response.end(request.method === 'HEAD' ? undefined : page)
+  }
+}

@@ -1,0 +1,111 @@
+import type { Logger } from '../core/index.ts'
+import { contextConnectionOptions, type PluginHost } from '../credentials/index.ts'
+import {
+  type UpgradeOutcome as AskedUpgrade,
+  Connections,
+  createTransport,
+  type ProxyEnv,
+  requestUpgrade,
+  type UpgradeRequest,
+} from '../credentials/transport/index.ts'
+import { clusterLocation, type ResolvedContext } from '../kubeconfig/index.ts'
+import type { UpgradeOutcome, Upstream, UpstreamRequest } from './proxy-upstream.ts'
+
+/** The API server behind connections that prove who the user is. */
+export function upstreamOn(connections: Connections): Upstream {
+  const transport = createTransport(connections)
+  return {
+    server: connections.server,
+    send: (request) => transport.send(request),
+    upgrade: (request) => upgradeBy((asked) => requestUpgrade(connections, asked), request),
+    destroy: () => transport.destroy(),
+  }
+}
+
+/** Asks for another protocol in whichever way a connection is had. */
+async function upgradeBy(
+  ask: (request: UpgradeRequest) => Promise<AskedUpgrade>,
+  { method, path, headers, relayed, signal }: UpstreamRequest,
+): Promise<UpgradeOutcome> {
+  const { upgrade, connection: _, ...others } = headers
+  const { upgraded, refused } = await ask({
+    method,
+    path,
+    headers: { ...others, upgrade: String(upgrade) },
+    ...(relayed && { relayed }),
+    signal,
+  })
+  if (upgraded) return { kind: 'switched', ...upgraded }
+  const { statusCode: status = 502, headers: told } = refused
+  return { kind: 'refused', status, headers: told, body: refused }
+}
+
+/** Browsers open many streams at once, and none of them may wait for another. */
+const maxConnections = 1_000
+
+/** How the cluster of a context is reached. */
+export interface KubeconfigUpstreamOptions {
+  readonly context: ResolvedContext
+  /** Whether the path in the server's address goes before every path. */
+  readonly appendServerPath: boolean
+  /** Runs the context's exec plugin, if it has one. */
+  readonly plugins: PluginHost
+  /** HTTPS_PROXY, HTTP_PROXY and NO_PROXY are read from it. */
+  readonly env: ProxyEnv
+  readonly log: Logger
+  /** How often a cluster that is followed is asked where it is; 10 minutes unless given. */
+  readonly everyMs?: number
+}
+
+/**
+ * The API server of a kubeconfig's context, reached with the context's credentials. A cluster whose id is
+ * known is followed where it goes; of any other nobody could tell whether it is still the same.
+ */
+export const upstreamFromKubeconfig = (options: KubeconfigUpstreamOptions): Promise<Upstream> =>
+  clusterLocation(options.context.cluster).clusterId === undefined
+    ? fixedUpstream(options)
+    : followedUpstream(options)
+
+const originOf = (address: string): string => new URL(address).origin
+
+async function followedUpstream(options: KubeconfigUpstreamOptions): Promise<Upstream> {
+  const { context, appendServerPath, plugins, env, log, everyMs } = options
+  const { FollowedCluster } = await import('../bootstrap/refresh/index.ts')
+  const cluster = await FollowedCluster.open(context, {
+    host: { plugins, proxyEnv: env },
+    connections: { http: '1.1', maxConnections },
+    ...(!appendServerPath && { dialled: originOf }),
+    ...(everyMs !== undefined && { everyMs }),
+    onChange: ({ addresses }) => log.info({ addresses }, 'the cluster says where it is now'),
+    log,
+  })
+  return {
+    server: cluster.transport.server,
+    send: (request) => cluster.transport.send(request),
+    upgrade: (request) => upgradeBy((asked) => cluster.upgrade(asked), request),
+    destroy: () => cluster.close(),
+  }
+}
+
+async function fixedUpstream(options: KubeconfigUpstreamOptions): Promise<Upstream> {
+  const { context, appendServerPath, plugins, env } = options
+  const usual = await contextConnectionOptions(context, { plugins, proxyEnv: env })
+  const { servers, credentials, tls } = usual
+  const addresses = typeof servers === 'string' ? [servers] : servers
+  const connections = new Connections({
+    ...usual,
+    servers: appendServerPath ? addresses : addresses.map(originOf),
+    // Streams of different clients must not share one window.
+    http: '1.1',
+    maxConnections,
+  })
+  const upstream = upstreamOn(connections)
+  return {
+    ...upstream,
+    destroy: () => {
+      upstream.destroy()
+      credentials?.dispose()
+      tls?.trust?.dispose()
+    },
+  }
+}

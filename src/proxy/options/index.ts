@@ -1,1 +1,0 @@
-export { filterDefaults, proxyOptions } from './proxy-options.ts'

@@ -1,2 +1,0 @@
-export { type DataDirectory, dataDirectoryAt } from './layout.ts'
-export { openDataDirectory } from './open-data-directory.ts'

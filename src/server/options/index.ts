@@ -1,5 +1,0 @@
-export {
-  problemsOfServerOptions,
-  type ServerOptions,
-  serverOptions,
-} from './server-options.ts'

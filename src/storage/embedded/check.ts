@@ -1,0 +1,89 @@
+import { join } from 'node:path'
+import { systemErrorCode } from '../../core/index.ts'
+import { defaultHistoryLimits } from '../mvcc/history.ts'
+import type { Mirror } from '../mvcc/mvcc.ts'
+import { StoreDamaged } from '../store.ts'
+import { structuralDamage } from './damage.ts'
+import { formatVersion, manifestName } from './file-format.ts'
+import { type FileOps, nodeFiles } from './file-system.ts'
+import { readFormatVersion } from './manifest.ts'
+import { readStore } from './read-store.ts'
+import type { LostValue } from './segment-reader.ts'
+
+/** Something wrong with a store, and where. */
+export interface StoreProblem {
+  readonly file: string
+  readonly offset: number
+  /** The record concerned, if the damage is confined to one. */
+  readonly key?: string
+  readonly what: string
+}
+
+/** What a check found. */
+export interface StoreReport {
+  readonly ok: boolean
+  /** Revision, records and segments: 0 when the store cannot be read to its end. */
+  readonly revision: number
+  readonly records: number
+  readonly segments: number
+  readonly problems: readonly StoreProblem[]
+}
+
+/** Reads every record of a store and verifies it. Changes nothing; a server may be using the store. */
+export async function checkStore(
+  directory: string,
+  files: FileOps = nodeFiles,
+): Promise<StoreReport> {
+  const lost: LostValue[] = []
+  try {
+    await requireCurrentStore(files, directory)
+    const content = await readStore({
+      files,
+      directory,
+      limits: defaultHistoryLimits,
+      onSinkFailure: () => {},
+      onLostValue: (value) => lost.push(value),
+    })
+    const { mirror } = content
+    return {
+      ok: lost.length === 0,
+      revision: mirror.revision,
+      records: mirror.size,
+      segments: content.manifest.segments.length,
+      problems: lost.map((value) => problemOf(value, mirror)),
+    }
+  } catch (error) {
+    if (!(error instanceof StoreDamaged)) throw error
+    const { file, offset, what } = error
+    const problems = [...lost.map((value) => problemOf(value)), { file, offset, what }]
+    return { ok: false, revision: 0, records: 0, segments: 0, problems }
+  }
+}
+
+/** Throws `StoreDamaged` unless the directory holds a store of the format that is current. */
+export async function requireCurrentStore(files: FileOps, directory: string): Promise<void> {
+  const path = join(directory, manifestName)
+  try {
+    const version = await readFormatVersion(files, directory)
+    if (version === formatVersion) return
+    throw structuralDamage(
+      path,
+      0,
+      `the store has the older format version ${version}; start the server once to upgrade it`,
+    )
+  } catch (error) {
+    if (systemErrorCode(error) !== 'ENOENT') throw error
+    throw new StoreDamaged(`there is no store in ${directory}`, { file: path, offset: 0 })
+  }
+}
+
+function problemOf(lost: LostValue, mirror?: Mirror): StoreProblem {
+  const { record, path: file, offset } = lost
+  const live = mirror === undefined || mirror.peek(record.key) === record
+  const what = live
+    ? `the value of ${record.key} at revision ${record.revision} fails its checksum; ` +
+      'delete or replace the object, or restore a backup'
+    : `an earlier value of ${record.key}, of revision ${record.revision}, fails its checksum; ` +
+      'no current object is affected'
+  return { file, offset, key: record.key, what }
+}

@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest'
+import { parseHostPort, showHostPort } from './addresses.ts'
+
+test.each([
+  ['10.0.0.1:443', { host: '10.0.0.1', port: 443 }],
+  ['Node-1.example:1', { host: 'node-1.example', port: 1 }],
+  ['a_b:65535', { host: 'a_b', port: 65_535 }],
+  ['[FD00::1]:443', { host: 'fd00::1', port: 443 }],
+  ['[fe80::1%eth0]:443', { host: 'fe80::1%eth0', port: 443 }],
+])('[TUN-U14] %s is a place', (text, expected) => {
+  expect(parseHostPort(text)).toEqual(expected)
+})
+
+test.each([
+  '',
+  'a',
+  'a:',
+  ':1',
+  'a:0',
+  'a:65536',
+  'a:1:2',
+  '[a]:1',
+  '[::1]',
+  '::1',
+  'a b:1',
+  '-a:1',
+])('[TUN-U14] %j is none', (text) => {
+  expect(parseHostPort(text)).toBeUndefined()
+})
+
+test('IPv6 addresses are shown in brackets', () => {
+  expect(showHostPort({ host: 'fd00::1', port: 1 })).toBe('[fd00::1]:1')
+  expect(showHostPort({ host: 'fe80::1%eth0', port: 1 })).toBe('[fe80::1%eth0]:1')
+  expect(showHostPort({ host: 'a', port: 1 })).toBe('a:1')
+})

@@ -1,2 +1,0 @@
-export { type LeaseAnswer, leaseAnswer, leasesAnswered } from './lease-answer.ts'
-export { isValidLease } from './lease-validity.ts'

@@ -1,6 +1,0 @@
-export { ConnectionLimit } from './connection-limit.ts'
-export { FairLimit } from './fair-limit.ts'
-export { HttpEndpoint, type PathHandler, sendText } from './http-endpoint.ts'
-export { listen, portOf, stopListening, type TcpPlace, type UnixPlace } from './listen.ts'
-export { profilingPaths } from './profiling.ts'
-export { SparseLog } from './sparse-log.ts'
