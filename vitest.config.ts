@@ -5,6 +5,7 @@ export default defineConfig({
     include: ['src/**/*.test.ts', 'test/*.test.ts', 'test/integration/**/*.test.ts'],
     testTimeout: 20_000,
     hookTimeout: 20_000,
+    globalSetup: ['test/ensure-built.mjs'],
     pool: 'forks',
     maxWorkers: 2,
   },

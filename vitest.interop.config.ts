@@ -5,6 +5,7 @@ export default defineConfig({
     include: ['test/interop/**/*.test.ts'],
     testTimeout: 120_000,
     hookTimeout: 180_000,
+    globalSetup: ['test/ensure-built.mjs'],
     pool: 'forks',
     maxWorkers: 2,
   },

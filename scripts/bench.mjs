@@ -11,6 +11,7 @@ const programs = {
   discovery: 'discovery/main.js',
   guard: 'guard/main.js',
   addon: 'addon/main.js',
+  inputs: 'inputs/main.js',
 }
 
 requireNode()

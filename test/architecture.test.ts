@@ -4,6 +4,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -44,6 +45,17 @@ test('imports go down the rows only, and the checker saw every file [GND-R7]', (
   const seen = new Set(modules.map((module) => module.source))
   expect(sourcesIn(root).filter((source) => !seen.has(source))).toEqual([])
   expect(summary.violations).toEqual([])
+})
+
+test('[SEC-R1505] one file writes to the standard error, and it redacts', () => {
+  const writers = sourcesIn(root).filter((file) => {
+    if (/\.(test|suite|fixture)\.ts$/.test(file)) return false
+    return /process\.stderr\.write|\bconsole\./.test(readFileSync(join(root, file), 'utf8'))
+  })
+  expect(writers).toEqual(['src/cli/io.ts'])
+  expect(readFileSync(join(root, 'src/cli/io.ts'), 'utf8')).toContain(
+    'process.stderr.write(redact(line))',
+  )
 })
 
 describe('every tool can fail [GND-R9]', () => {

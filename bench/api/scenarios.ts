@@ -97,10 +97,8 @@ const writes = (): Scenario[] =>
 const pacedWrites = 5
 
 function watches({ watchers }: Scale): Scenario[] {
-  const shapes = [
-    ['HTTP/1.1', connections(watchers)],
-    ['HTTP/2', ['--http2', '--streams', '100', ...connections(watchers / 100)]],
-  ] as const
+  // Not over HTTP/2: no Node.js so far passes the probe by which it is offered (`src/http/http2-probe.ts`).
+  const shapes = [['HTTP/1.1', connections(watchers)]] as const
   return shapes.flatMap(([protocol, shape]): Scenario[] => {
     const flags = op('watch', '--namespace', 'watches', ...shape)
     const name = `${watchers.toLocaleString('en')} watchers, ${protocol}`

@@ -13,21 +13,24 @@ export async function tokenKeys(directory, signal) {
   return body
 }
 
+/** Every user is in it without being asked for it. */
+const everybody = 'system:authenticated'
+
 /**
- * The names of ConfigMaps, or why the user may not see them: asked on behalf of the user. The add-on itself has no
- * right to read them.
+ * The names of ConfigMaps, or why the user may not see them: requested on behalf of the user. The add-on itself has no
+ * right to read them, and may act for its visitors only (see whoami.yaml).
  */
 export async function listConfigMaps(user, namespace, directory) {
   if (!process.env.KUBERNETES_SERVICE_HOST)
     return { message: 'no cluster: this runs outside of a Pod' }
   if (!/^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/.test(namespace))
     return { status: 400, message: 'that is not the name of a namespace' }
+  const groups = user.groups.filter((group) => group !== everybody)
   const { status, body } = await ask(directory, {
     path: `/api/v1/namespaces/${namespace}/configmaps?limit=${shown}`,
     headers: {
       'Impersonate-User': latin1(user.user),
-      ...(user.uid && { 'Impersonate-Uid': latin1(user.uid) }),
-      ...(user.groups.length > 0 && { 'Impersonate-Group': user.groups.map(latin1) }),
+      ...(groups.length > 0 && { 'Impersonate-Group': groups.map(latin1) }),
     },
   })
   const { items, message, metadata } = JSON.parse(body)

@@ -6,6 +6,8 @@ export { kindDefinitions } from './kinds/index.ts'
 export { firstServiceAddress, problemOfServiceRange } from './kinds/service/ip-allocator.ts'
 export { LocalClusterView, type Reviewer, serverUser } from './registry/local-cluster-view.ts'
 export { openRegistry, type RegistryParts } from './registry/open-registry.ts'
+export type { QuotaLimits, QuotaStore } from './registry/quota.ts'
+export { quotaAdmission } from './registry/quota-admission.ts'
 export type { RegistryContext } from './registry/registry.ts'
 export {
   answerReview,
@@ -16,7 +18,13 @@ export {
   reviewResources,
   type TokenRequestCall,
 } from './reviews/index.ts'
-export { ResourceApi, type ResourceApiParts, type ResourceHandler } from './serving/resource-api.ts'
+export { RequestBodies, type RequestBodiesParts } from './serving/request-bodies.ts'
+export {
+  type Extension,
+  ResourceApi,
+  type ResourceApiParts,
+  type ResourceHandler,
+} from './serving/resource-api.ts'
 export { tokenRequestHandler, tokenSubresource } from './serving/token-request.ts'
 export {
   type LiveEvent,

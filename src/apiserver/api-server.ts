@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import type { Writable } from 'node:stream'
-import { firstServiceAddress, problemOfServiceRange } from '../api/index.ts'
+import { firstServiceAddress, problemOfServiceRange, type RequestBodies } from '../api/index.ts'
 import { type Revocations, withBaseGroup } from '../authn/index.ts'
 import {
   type Clock,
@@ -22,14 +22,15 @@ import {
 import { type LocalCluster, openCluster } from './backend/local.ts'
 import { type Feature, type OpenFeatures, openFeatures, type ServerLocation } from './feature.ts'
 import { allFeatures } from './features/index.ts'
-import type { ProcessStats } from './metrics.ts'
+import { addQuotaMetrics, type ProcessStats } from './metrics.ts'
 import { problemsOfServerOptions, type ServerOptions } from './options/options.ts'
 import type { VersionInfo } from './routes/routes.ts'
 import { afterNewCa, ensureAdminKubeconfig } from './startup/admin-kubeconfig.ts'
 import { runControllers } from './startup/controllers.ts'
 import { type Identity, openIdentity } from './startup/identity.ts'
 import { OldCertificates } from './startup/old-certificates.ts'
-import { bodyReader, type Gate, openGate } from './startup/port.ts'
+import { type Gate, openBodies, openGate } from './startup/port.ts'
+import { migrateSecrets } from './startup/sealed-values.ts'
 import { advertiseAddress, urlOf } from './startup/serving-names.ts'
 import {
   openClientCa,
@@ -56,6 +57,8 @@ export interface ApiServerParts {
   readonly process: ServerProcess & { readonly stats: ProcessStats; readonly stdout: Writable }
   /** Opened in this order; all there are unless given. */
   readonly features?: readonly Feature[]
+  /** Offers HTTP/2 or not, whatever the probe of the runtime finds; for tests. */
+  readonly http2?: boolean
 }
 
 /** A server that answers requests. */
@@ -118,10 +121,14 @@ export class ApiServer implements Component {
     const known: LateParts = {}
     const cluster = this.#openCluster(state, known)
     await ensureNamespaces(cluster.view, signal)
+    await migrateSecrets({ store: state.store, view: cluster.view, log }, state.sealed, signal)
     await preparePolicy(cluster, { log, signal }, this.#closers)
     const revocations = await watchRevocations(cluster.view, { clock, log }, this.#closers)
     const registry = new MetricsRegistry()
-    const features = await this.#openFeatures(cluster, state, registry, { known, revocations })
+    addQuotaMetrics(registry, cluster.context.quota)
+    const work = openBodies(options, this.#closers)
+    const made = { ...work, known, revocations }
+    const features = await this.#openFeatures(cluster, state, registry, made)
     const old = new OldCertificates({ pki, view: cluster.view, clock, log, signal })
     old.start()
     const identity = await openIdentity({
@@ -151,6 +158,7 @@ export class ApiServer implements Component {
         certificate,
         features,
         registry,
+        ...work,
       },
       this.#closers,
     )
@@ -176,6 +184,7 @@ export class ApiServer implements Component {
       clock,
       log,
       serviceCidrs: [serviceCidr, ...moreCidrs],
+      limits: options,
       issueToken: async (call, signal) => {
         if (!known.features?.issueToken) throw notServed()
         return known.features.issueToken(call, signal)
@@ -192,16 +201,22 @@ export class ApiServer implements Component {
 
   async #openFeatures(
     cluster: LocalCluster,
-    { directory, pki }: ServerState,
+    { directory, pki, sealed }: ServerState,
     metrics: MetricsRegistry,
-    { known, revocations }: { readonly known: LateParts; readonly revocations: Revocations },
+    made: {
+      readonly known: LateParts
+      readonly revocations: Revocations
+      readonly bodies: RequestBodies
+    },
   ): Promise<OpenFeatures> {
     const { options, version, clock, log } = this.#parts
+    const { known, revocations, bodies } = made
     const features = await openFeatures(this.#parts.features ?? allFeatures, {
       options,
       version,
       directory,
       pki,
+      sealed,
       view: cluster.view,
       authorizer: cluster.authorizer,
       revocations,
@@ -209,7 +224,7 @@ export class ApiServer implements Component {
       clock,
       log,
       serving: () => this.#servingMaterial(),
-      readBody: bodyReader(options),
+      bodies,
       authenticate: async (request, signal) => {
         const found = await known.identity?.authenticator.authenticate(request, signal)
         if (found) revocations.check(found)

@@ -1,10 +1,12 @@
-import type { IncomingMessage } from 'node:http'
-import type {
-  Controller,
-  ExtraResource,
-  ExtraSubresource,
-  IssueToken,
-  ResourceHandler,
+import {
+  type Controller,
+  type Extension,
+  type ExtraResource,
+  type ExtraSubresource,
+  type IssueToken,
+  kindDefinitions,
+  type RequestBodies,
+  type ResourceHandler,
 } from '../api/index.ts'
 import type { Revocations, StructuredToken, TokenAuthenticator } from '../authn/index.ts'
 import type {
@@ -17,6 +19,7 @@ import type {
   Dialer,
   Logger,
   MetricsRegistry,
+  SealedValues,
 } from '../core/index.ts'
 import type { Pki, ServingMaterial } from '../pki/index.ts'
 import type { DataDirectory } from './data-directory/index.ts'
@@ -33,6 +36,8 @@ export interface FeatureContext {
   readonly version: VersionInfo
   readonly directory: DataDirectory
   readonly pki: Pki
+  /** Keys that the server keeps for itself and its replicas. */
+  readonly sealed: SealedValues
   readonly view: ClusterView
   readonly authorizer: Authorizer
   /** Who is revoked, for ports that a feature opens itself; the API's own are looked after. */
@@ -44,8 +49,8 @@ export interface FeatureContext {
   readonly dialer: Dialer
   /** The certificate that the port shows; known once the port is open. */
   readonly serving: () => ServingMaterial
-  /** The body of a request, within the server's limits. */
-  readonly readBody: (request: IncomingMessage, signal: AbortSignal) => Promise<Buffer>
+  /** Reads and decodes the bodies of requests, within the server's limits. */
+  readonly bodies: RequestBodies
   /** For whom credentials are that do not say it; known once the port is open. */
   readonly apiAudiences: () => readonly string[]
   /** Who a request comes from, asked anew while a stream lives on; a credential that is refused or revoked is a 401. */
@@ -112,14 +117,18 @@ export interface FeatureSubresource {
 /** A part of the product that lives in the API server; opened in the order of one list. */
 export type Feature = (context: FeatureContext) => Promise<FeatureParts>
 
+/** A resource or subresource of a feature as the resource API checks and calls it. */
+export interface FeatureExtension extends Extension {
+  readonly upgrade?: UpgradeHandler | undefined
+}
+
 /** What all features together add to the server. */
 export interface OpenFeatures
   extends Required<
     Omit<FeatureParts, 'subresources' | 'resources' | 'issueToken' | 'onListening' | 'dialer'>
   > {
   /** By `group/version/resource/subresource`. */
-  readonly extensions: ReadonlyMap<string, ResourceHandler>
-  readonly upgrades: ReadonlyMap<string, UpgradeHandler>
+  readonly extensions: ReadonlyMap<string, FeatureExtension>
   readonly extras: readonly ExtraSubresource[]
   readonly live: readonly ExtraResource[]
   readonly issueToken?: IssueToken | undefined
@@ -155,15 +164,27 @@ export async function openFeatures(
       for (const parts of opened) await parts.onListening?.()
     },
     extensions: new Map([
-      ...subresources.map(({ entry, handle }) => [pathOf(entry), handle] as const),
-      ...resources.map(({ entry, handle }) => [pathOf({ ...entry, name: '' }), handle] as const),
+      ...subresources.map((each) => [pathOf(each.entry), extensionOf(each)] as const),
+      ...resources.map(({ entry: { verbs, namespaced, ...entry }, handle }) => {
+        const extension: FeatureExtension = { verbs, namespaced, handle }
+        return [pathOf({ ...entry, name: '' }), extension] as const
+      }),
     ]),
-    upgrades: new Map(
-      subresources.flatMap(({ entry, upgrade }) => (upgrade ? [[pathOf(entry), upgrade]] : [])),
-    ),
     extras: subresources.map(({ entry }) => entry),
     live: resources.map(({ entry }) => entry),
   }
+}
+
+/** A subresource is in the scope of its parent, which is a stored kind. */
+function extensionOf({ entry, handle, upgrade }: FeatureSubresource): FeatureExtension {
+  const parent = kindDefinitions.find(
+    ({ kind }) =>
+      kind.group === entry.group &&
+      kind.version === entry.version &&
+      kind.resource === entry.resource,
+  )
+  if (!parent) throw new Error(`no kind has the resource ${pathOf(entry)}`)
+  return { verbs: entry.verbs, namespaced: parent.kind.namespaced, handle, upgrade }
 }
 
 const pathOf = ({

@@ -44,7 +44,7 @@ describe('requests are counted by what they were', () => {
     ['GET', '/api/v1/namespaces/a/made-up/b', 'GET', '', '', '', '', 200],
     ['GET', '/api/v1/namespaces/a/pods/b/made-up', 'GET', '', '', '', '', 200],
     ['GET', '/version', 'GET', '', '', '', '', 200],
-    ['PURGE', '/version', 'other', '', '', '', '', 200],
+    ['PURGE', '/version', 'other', '', '', '', '', 405],
     ['GET', '/a//b', 'other', '', '', '', '', 400],
   ])('%s %s', async (method, path, verb, version, resource, subresource, scope, code) => {
     expect(await pageAfter([method, path])).toContain(

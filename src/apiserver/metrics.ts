@@ -1,4 +1,5 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
+import type { QuotaStore } from '../api/index.ts'
 import type { Counter, Histogram, MetricsRegistry, RequestInfo } from '../core/index.ts'
 import type { AuditRecorder, AuditSink } from './audit/recorder.ts'
 import type { PoolName } from './fairness/fair-queue.ts'
@@ -206,9 +207,47 @@ export function addServerMetrics(registry: MetricsRegistry, parts: ServerParts):
   single('counter', 'apiserver_audit_error_total', 'Audit events lost.', () => auditSink.dropped)
   single('gauge', 'sallyport_open_connections', 'Open connections.', () => connections.open)
   single(
+    'gauge',
+    'sallyport_unauthenticated_connections',
+    'Open connections on which no request has proven an identity.',
+    () => connections.unauthenticated,
+  )
+  registry.observed(
+    'gauge',
+    'sallyport_held_bytes',
+    'Bytes of bodies that are being received and of responses that are not read yet.',
+    () => fairness.held().map(({ level, bytes }) => ({ labels: { level }, value: bytes })),
+  )
+  registry.observed(
+    'counter',
+    'sallyport_cut_requests_total',
+    'Requests ended because too many bytes waited for slow clients.',
+    () => fairness.held().map(({ level, cut }) => ({ labels: { level }, value: cut })),
+  )
+  single(
     'counter',
     'sallyport_dropped_connections_total',
     'Connections dropped because there were too many.',
     () => connections.dropped,
+  )
+}
+
+/** Shows how much is stored, how much may be, and what was refused. */
+export function addQuotaMetrics(registry: MetricsRegistry, quota: QuotaStore): void {
+  const gauge = (name: string, help: string, read: () => number) =>
+    registry.observed('gauge', name, help, () => [{ labels: {}, value: read() }])
+  gauge('sallyport_store_objects', 'Objects in the store.', () => quota.usage().used.objects)
+  gauge('sallyport_store_bytes', 'Bytes of objects in the store.', () => quota.usage().used.bytes)
+  gauge(
+    'sallyport_store_max_objects',
+    'Limit of objects in the store.',
+    () => quota.usage().max.objects,
+  )
+  gauge('sallyport_store_max_bytes', 'Limit of bytes in the store.', () => quota.usage().max.bytes)
+  registry.observed(
+    'counter',
+    'sallyport_quota_refusals_total',
+    'Writes that were refused because they exceeded a limit, by limit.',
+    () => Object.entries(quota.refusals).map(([limit, value]) => ({ labels: { limit }, value })),
   )
 }

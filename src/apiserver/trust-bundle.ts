@@ -1,6 +1,5 @@
 import type { X509Certificate } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
-import { CommandFailed, type Logger, systemErrorCode } from '../core/index.ts'
+import { CommandFailed, type Logger, readGivenFile } from '../core/index.ts'
 import { PemInvalid, type Pki, parseCertificates, watchFiles } from '../pki/index.ts'
 
 /** CA certificates that are believed. */
@@ -22,15 +21,11 @@ function rootsOf(pem: string, path: string): Roots {
 }
 
 async function readRoots(path: string): Promise<Roots> {
-  const pem = await readFile(path, 'utf8').catch((cause: unknown) => {
-    throw new CommandFailed(
-      'CA_FILE_UNREADABLE',
-      `cannot read ${path}: ${systemErrorCode(cause)}`,
-      {
-        cause,
-      },
-    )
-  })
+  const pem = await readGivenFile(
+    path,
+    (why, cause) =>
+      new CommandFailed('CA_FILE_UNREADABLE', `cannot read ${path}: ${why}`, { cause }),
+  )
   return rootsOf(pem, path)
 }
 

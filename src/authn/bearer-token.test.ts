@@ -27,7 +27,8 @@ describe('the bearer token of a request', () => {
     ['Bearer abc', 'abc'],
     ['bearer abc', 'abc'],
     ['BEARER a.b-c_d~e+f/g=', 'a.b-c_d~e+f/g='],
-    ['  Bearer abc  ', 'abc'],
+    ['  Bearer abc  ', 'Unauthorized'], // HTTP/1.1 has removed white space already
+    ['Bearer abc\u00a0', 'Unauthorized'],
     ['Bearer', 'Unauthorized'],
     ['Bearer ', 'Unauthorized'],
     ['Bearer  abc', 'Unauthorized'],
@@ -81,9 +82,9 @@ describe('a token as WebSocket protocol', () => {
     expect(outcome(() => bearerToken(offering(...protocols)))).toBe(expected)
   })
 
-  test('does not count on a request that is no WebSocket', () => {
+  test('is a wrong credential on a request that is no WebSocket', () => {
     const request = requestWith([['Sec-WebSocket-Protocol', `${encoded('abc')}, x`]])
-    expect(bearerToken(request)).toBeUndefined()
+    expect(outcome(() => bearerToken(request))).toBe('Unauthorized')
   })
 
   test('does not count beside another token', () => {

@@ -8,24 +8,28 @@ import { rawHeaderValues } from '../http/index.ts'
 
 const header = 'sec-websocket-protocol'
 const tokenPrefix = 'base64url.bearer.authorization.k8s.io.'
+/** In every spelling that was meant as a token: a misspelt credential is wrong, not absent. */
+const tokenProtocol = /base64url\.bearer\.authorization\.k8s\.io/i
 
 const protocolsOf = (values: readonly string[]): string[] =>
   values
     .flatMap((value) => value.split(','))
-    .map((protocol) => protocol.trim())
+    .map((protocol) => protocol.replaceAll(/^[\t ]+|[\t ]+$/g, ''))
     .filter((protocol) => protocol !== '')
 
 /** The subprotocols without the one that carries a token: no one else may see it. */
 export const withoutTokenProtocol = (values: readonly string[]): string[] =>
-  protocolsOf(values).filter((protocol) => !protocol.startsWith(tokenPrefix))
+  protocolsOf(values).filter((protocol) => !tokenProtocol.test(protocol))
 
 /** The token that a browser, which cannot set headers, sends as a WebSocket subprotocol. */
 function websocketToken(request: AuthenticationRequest): string | undefined {
-  if (request.headers[header] === undefined || !isWebsocket(request)) return undefined
+  if (request.headers[header] === undefined) return undefined
   const protocols = protocolsOf(rawHeaderValues(request.rawHeaders, header))
-  const [encoded, ...others] = protocols.filter((protocol) => protocol.startsWith(tokenPrefix))
+  const [encoded, ...others] = protocols.filter((protocol) => tokenProtocol.test(protocol))
   if (encoded === undefined) return undefined
   if (others.length > 0) throw unauthorized('websocket: more than one token')
+  if (!isWebsocket(request)) throw unauthorized('websocket: a token without a WebSocket')
+  if (!encoded.startsWith(tokenPrefix)) throw unauthorized('websocket: misspelt token protocol')
   if (protocols.length === 1) throw unauthorized('websocket: missing additional subprotocol')
   return decoded(encoded.slice(tokenPrefix.length))
 }
@@ -136,7 +140,7 @@ export function bearerToken(request: AuthenticationRequest): string | undefined 
   if (others.length > 0 || fromProtocol !== undefined) {
     throw unauthorized('more than one credential')
   }
-  const token = /^bearer ([\x21-\x7e]+)$/i.exec(value.trim())?.[1]
+  const token = /^bearer ([\x21-\x7e]+)$/i.exec(value)?.[1]
   if (token === undefined) throw unauthorized('the Authorization header is not a bearer token')
   return token
 }

@@ -4,6 +4,8 @@ import {
   type AuthenticationRequest,
   type Authenticator,
   type Decision,
+  problemOfUserName,
+  unauthorized,
   wellKnown,
 } from '../core/index.ts'
 
@@ -19,6 +21,8 @@ export function firstOf(authenticators: readonly Authenticator[]): Authenticator
   const complete = (found: Authentication): Authentication => {
     const known = completed.get(found)
     if (known) return known
+    const problem = problemOfUserName(found.user.username)
+    if (problem !== undefined) throw unauthorized(`${found.method}: the user name ${problem}`)
     const result = withBaseGroup(found)
     completed.set(found, result)
     return result

@@ -216,7 +216,7 @@ describe('impersonation', () => {
     [
       'a name that is not UTF-8',
       [['Impersonate-User', 'jos\u00e9']],
-      'an impersonation header is not UTF-8',
+      'an impersonation header is not UTF-8, or its key is not percent-encoded',
     ],
   ] satisfies [string, Headers, string][])(
     'with %s is 400 [GND-R76]',

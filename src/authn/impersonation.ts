@@ -8,6 +8,7 @@ import {
   type Decision,
   machineIdentity,
   machineNameOf,
+  problemOfUserName,
   type ResourceAttributes,
   serviceAccountOf,
   type UserInfo,
@@ -35,15 +36,20 @@ function wantedIdentity(request: AuthenticationRequest): WantedIdentity | undefi
   const { rawHeaders } = request
   const username = single(rawHeaders, 'Impersonate-User')
   const uid = single(rawHeaders, 'Impersonate-Uid')
-  const groups = rawHeaderValues(rawHeaders, 'Impersonate-Group').map(text)
+  const groups = rawHeaderValues(rawHeaders, 'Impersonate-Group').map((value) => text(value))
+  if (groups.includes('')) throw badRequest('Impersonate-Group is empty')
   const extra = groupValues(
     prefixedHeaders(rawHeaders, extraPrefix).map(({ rest, value }) => [
-      extraKey(rest),
+      text(rest, extraKey),
       text(value),
     ]),
   )
   if (Object.hasOwn(extra, '')) throw badRequest('an Impersonate-Extra- header names no key')
-  if (username !== undefined) return { username, uid, groups, extra }
+  if (username !== undefined) {
+    const problem = problemOfUserName(username)
+    if (problem !== undefined) throw badRequest(`Impersonate-User: the user name ${problem}`)
+    return { username, uid, groups, extra }
+  }
   const asked = [
     ...(uid === undefined ? [] : ['a uid']),
     ...(groups.length > 0 ? ['groups'] : []),
@@ -69,11 +75,11 @@ function single(rawHeaders: readonly string[], name: string): string | undefined
   return value === undefined ? undefined : text(value)
 }
 
-function text(value: string): string {
+function text(value: string, decode = headerText): string {
   try {
-    return headerText(value)
+    return decode(value)
   } catch {
-    throw badRequest('an impersonation header is not UTF-8')
+    throw badRequest('an impersonation header is not UTF-8, or its key is not percent-encoded')
   }
 }
 

@@ -30,13 +30,12 @@ export function headerText(value: string): string {
   return utf8.decode(Buffer.from(value, 'latin1'))
 }
 
-/** The key of an extra: in lower case, percent-decoded if it can be, as Kubernetes does. */
+/**
+ * The key of an extra, percent-decoded. Kubernetes keeps a key that cannot be decoded as it is; here it
+ * throws, because no client of Kubernetes sends one and two keys could look the same.
+ */
 export function extraKey(encoded: string): string {
-  try {
-    return decodeURIComponent(encoded)
-  } catch {
-    return encoded
-  }
+  return decodeURIComponent(encoded)
 }
 
 /** Collects values under keys that a client chose, safe from keys such as `__proto__`. */
@@ -87,7 +86,7 @@ export function requestHeader(options: RequestHeaderOptions): Authenticator {
   return {
     name: 'request-header',
     authenticate: (request) => {
-      if (!usernameKeys.some((name) => request.headers[name])) return undefined
+      if (!usernameKeys.some((name) => request.headers[name] !== undefined)) return undefined
       const proxy = frontProxy(verify, request.socket)
       if (!proxy) return undefined
       if (allowedNames.length > 0 && !allowedNames.includes(proxy.commonName)) return undefined
@@ -109,21 +108,21 @@ function identityFrom(
   { rawHeaders }: AuthenticationRequest,
   headers: FrontProxyHeaders,
   proxy: VerifiedClientCertificate,
-): Authentication | undefined {
+): Authentication {
   const username = single(rawHeaders, headers.username)
-  if (username === undefined) return undefined
+  if (username === undefined) throw unauthorized('front proxy: the user name is empty')
   const uid = single(rawHeaders, headers.uid)
   const groups = headers.group
     .flatMap((name) => rawHeaderValues(rawHeaders, name))
-    .filter((value) => value !== '')
+    .map((value) => nonEmpty(value))
   const extra = headers.extraPrefix.flatMap((prefix) => prefixedHeaders(rawHeaders, prefix))
   return {
     user: {
       username,
       ...(uid !== undefined && { uid }),
-      groups: groups.map(text),
+      groups,
       ...(extra.length > 0 && {
-        extra: groupValues(extra.map(({ rest, value }) => [extraKey(rest), text(value)])),
+        extra: groupValues(extra.map(({ rest, value }) => [text(rest, extraKey), text(value)])),
       }),
     },
     method: 'request-header',
@@ -132,23 +131,31 @@ function identityFrom(
   }
 }
 
+/** Kubernetes ignores an empty identity header; here the proxy's claim is wrong, because it cannot be read as sent. */
+function nonEmpty(value: string): string {
+  if (value === '') throw unauthorized('front proxy: an identity header is empty')
+  return text(value)
+}
+
 /**
  * The value of the first header that has one. A second value would be one that the proxy let
  * through from the client, and nobody can tell which is which.
  */
 function single(rawHeaders: readonly string[], names: readonly string[]): string | undefined {
   for (const name of names) {
-    const [value, ...others] = rawHeaderValues(rawHeaders, name).filter((each) => each !== '')
+    const [value, ...others] = rawHeaderValues(rawHeaders, name)
     if (others.length > 0) throw unauthorized(`front proxy: ${name} is there more than once`)
-    if (value !== undefined) return text(value)
+    if (value !== undefined) return nonEmpty(value)
   }
   return undefined
 }
 
-function text(value: string): string {
+function text(value: string, decode = headerText): string {
   try {
-    return headerText(value)
+    return decode(value)
   } catch {
-    throw unauthorized('front proxy: an identity header is not UTF-8')
+    throw unauthorized(
+      'front proxy: an identity header is not UTF-8, or its key is not percent-encoded',
+    )
   }
 }

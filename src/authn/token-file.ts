@@ -1,5 +1,11 @@
 import { hash, randomBytes } from 'node:crypto'
-import { type Authentication, CommandFailed, type Logger, Secret } from '../core/index.ts'
+import {
+  type Authentication,
+  CommandFailed,
+  type Logger,
+  problemOfUserName,
+  Secret,
+} from '../core/index.ts'
 import type { TokenAuthenticator } from './bearer-token.ts'
 
 /** One record of a CSV text and the line on which it begins. */
@@ -219,7 +225,8 @@ function identityIn({ line, fields }: CsvRecord): Authentication {
     const need = 'at least 3 columns are needed (token, user name, user uid)'
     throw new CsvInvalid(line, `${need}, found ${fields.length}`)
   }
-  if (username === '') throw new CsvInvalid(line, 'the user name is empty')
+  const problem = problemOfUserName(username)
+  if (problem !== undefined) throw new CsvInvalid(line, `the user name ${problem}`)
   return {
     user: {
       username,

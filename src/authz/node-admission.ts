@@ -1,11 +1,14 @@
+import { BlockList, isIP, isIPv6 } from 'node:net'
 import { isDeepStrictEqual } from 'node:util'
 import {
   type Admission,
+  type ClusterView,
   forbidden,
   goQuote,
   isRecord,
   type KubeObject,
   type WriteAttempt,
+  wellKnownKinds,
 } from '../core/index.ts'
 import {
   isCertificateRequest,
@@ -17,18 +20,21 @@ import {
 import { forbiddenNodeLabels, nodeLeaseNamespace, nodeNameOf } from './node-authorizer.ts'
 
 /**
- * Holds a node identity to its own Node, its own Lease and requests for its own certificates,
- * whatever rights it was given besides.
+ * Holds a node identity to its own Node, its own Lease and requests for its own certificates, and in its Node to
+ * addresses that no other Node has, whatever rights it was given besides.
  */
-export function nodeAdmission(readSubject: SubjectReader): Admission {
-  return (attempt) => {
+export function nodeAdmission(
+  readSubject: SubjectReader,
+  view: Pick<ClusterView, 'list'>,
+): Admission {
+  return (attempt, signal) => {
     const node = nodeNameOf(attempt.user)
     if (node === undefined) return
     if (node === '') {
       throw refusal(attempt, `could not determine node from user ${goQuote(attempt.user.username)}`)
     }
     const { group, resource } = attempt.kind
-    if (group === '' && resource === 'nodes') return admitNode(node, attempt)
+    if (group === '' && resource === 'nodes') return admitNode(node, attempt, view, signal)
     if (group === 'coordination.k8s.io' && resource === 'leases') return admitLease(node, attempt)
     if (isCertificateRequest(attempt)) return admitRequest(node, attempt, readSubject)
     if (group === 'authentication.k8s.io' || group === 'authorization.k8s.io') return
@@ -43,7 +49,12 @@ function specField(object: KubeObject | undefined, field: string): unknown {
   return isRecord(spec) ? spec[field] : undefined
 }
 
-function admitNode(node: string, attempt: WriteAttempt): void {
+async function admitNode(
+  node: string,
+  attempt: WriteAttempt,
+  view: Pick<ClusterView, 'list'>,
+  signal: AbortSignal,
+): Promise<void> {
   const { name, operation, object, oldObject } = attempt
   const who = `node ${goQuote(node)}`
   if (name !== node) {
@@ -59,6 +70,68 @@ function admitNode(node: string, attempt: WriteAttempt): void {
     }
   }
   if (operation === 'update') refuseNodeChanges(who, attempt, object, oldObject)
+  if (operation === 'delete') return
+  for (const field of ['podCIDR', 'podCIDRs'])
+    if (!isDeepStrictEqual(specField(object, field) || [], specField(oldObject, field) || []))
+      throw refusal(
+        attempt,
+        `${who} is not allowed to set ${field}, which decides where traffic goes`,
+      )
+  await refuseForeignAddresses(who, attempt, view, signal)
+}
+
+/** Traffic for an address that two Nodes list reaches neither: a node must not do that to another. */
+async function refuseForeignAddresses(
+  who: string,
+  attempt: WriteAttempt,
+  view: Pick<ClusterView, 'list'>,
+  signal: AbortSignal,
+): Promise<void> {
+  const before = new Set(addressesOf(attempt.oldObject))
+  const added = addressesOf(attempt.object).filter((address) => !before.has(address))
+  if (added.length === 0) return
+  const { items } = await view.list(wellKnownKinds.node, {}, signal)
+  for (const other of items) {
+    if (other.metadata.name === attempt.name) continue
+    const taken = added.find((address) => hasAddress(other, address))
+    if (taken === undefined) continue
+    const owner = goQuote(other.metadata.name)
+    throw refusal(
+      attempt,
+      `${who} is not allowed to list ${goQuote(taken)}, which belongs to node ${owner}`,
+    )
+  }
+}
+
+function addressesOf(node: KubeObject | undefined): string[] {
+  const status = node?.['status']
+  const listed = isRecord(status) ? status['addresses'] : undefined
+  return (Array.isArray(listed) ? listed : []).flatMap((each) =>
+    isRecord(each) && typeof each['address'] === 'string' ? each['address'] : [],
+  )
+}
+
+const familyOf = (ip: string): 'ipv4' | 'ipv6' => (isIPv6(ip) ? 'ipv6' : 'ipv4')
+const loopback = new BlockList()
+loopback.addSubnet('127.0.0.0', 8, 'ipv4')
+loopback.addAddress('::1', 'ipv6')
+
+/** Whether a Node has an address, in any spelling, or a name; loopback is on every machine. */
+function hasAddress(node: KubeObject, address: string): boolean {
+  if (isIP(address) === 0) {
+    const name = address.toLowerCase().replace(/\.$/, '')
+    const names = [node.metadata.name, ...addressesOf(node)].map((each) => each.toLowerCase())
+    return name !== 'localhost' && names.includes(name)
+  }
+  const own = new BlockList()
+  for (const each of addressesOf(node)) if (isIP(each) !== 0) own.addAddress(each, familyOf(each))
+  const ranges = specField(node, 'podCIDRs')
+  for (const range of Array.isArray(ranges) ? ranges : []) {
+    const [network = '', bits = ''] = String(range).split('/')
+    if (isIP(network) !== 0) own.addSubnet(network, Number(bits), familyOf(network))
+  }
+  const family = familyOf(address)
+  return own.check(address, family) && !loopback.check(address, family)
 }
 
 function refuseNodeChanges(

@@ -157,6 +157,8 @@ const nodeObject = (name: string, rest: Record<string, unknown> = {}, meta = {})
   ...rest,
 })
 
+const addressed = (address: string) => ({ type: 'InternalIP', address })
+
 const request = (signerName: string, subject: string, rest = {}): KubeObject => ({
   apiVersion: 'certificates.k8s.io/v1',
   kind: 'CertificateSigningRequest',
@@ -167,7 +169,13 @@ const request = (signerName: string, subject: string, rest = {}): KubeObject => 
 
 describe('on writes a node identity', () => {
   const a = node('a')
-  const admit = nodeAdmission(readSubject)
+  const others = [
+    nodeObject('b', {
+      spec: { podCIDRs: ['10.1.1.0/24'] },
+      status: { addresses: ['10.0.0.2', 'fd00::2', 'b.internal', '127.0.0.1'].map(addressed) },
+    }),
+  ]
+  const admit = nodeAdmission(readSubject, new FakeClusterView({ objects: others }))
   const outcome = async (attempt: WriteAttempt) => {
     try {
       await admit(attempt, signal)
@@ -179,6 +187,42 @@ describe('on writes a node identity', () => {
   const labelled = (labels: object) => nodeObject('a', {}, { labels })
   const owned = { ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name: 'x', uid: '1' }] }
   const kubelet = 'kubernetes.io/kube-apiserver-client-kubelet'
+
+  const listing = (address: string) =>
+    nodeObject('a', { status: { addresses: [addressed(address)] } })
+
+  test.each([
+    ['its own', '10.0.0.1', true],
+    ['loopback', '127.0.0.1', true],
+    ['its own name', 'a', true],
+    ["another node's", '10.0.0.2', false],
+    ["another node's, mapped", '::ffff:10.0.0.2', false],
+    ["another node's IPv6, written out", 'fd00:0::0002', false],
+    ["one in another node's Pod CIDR", '10.1.1.9', false],
+    ["another node's name", 'b', false],
+    ["another node's second name", 'B.internal.', false],
+  ])('[SEC-R807] may list an address that is %s (%s): %s', async (_name, address, isAdmitted) => {
+    const oldObject = nodeObject('a')
+    for (const attempt of [
+      write(nodeKind, a, { object: listing(address) }),
+      write(nodeKind, a, {
+        operation: 'update',
+        subresource: 'status',
+        object: listing(address),
+        oldObject,
+      }),
+    ])
+      expect(await outcome(attempt)).toMatch(isAdmitted ? /^admitted$/ : /belongs to node "b"$/)
+  })
+
+  test.each(['podCIDR', 'podCIDRs'])('[SEC-R807] does not set its own %s', async (field) => {
+    const value = field === 'podCIDR' ? '10.0.0.0/8' : ['10.0.0.0/8']
+    const object = nodeObject('a', { spec: { [field]: value } })
+    expect(await outcome(write(nodeKind, a, { object }))).toContain(`not allowed to set ${field}`)
+    const update = write(nodeKind, a, { operation: 'update', object, oldObject: nodeObject('a') })
+    expect(await outcome(update)).toContain(`not allowed to set ${field}`)
+    expect(await outcome({ ...update, oldObject: object })).toBe('admitted')
+  })
 
   test.each([
     ['its own Node', write(nodeKind, a, { object: nodeObject('a') }), 'admitted'],

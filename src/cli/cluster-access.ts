@@ -1,12 +1,17 @@
-import { readFile } from 'node:fs/promises'
 import type { DataDirectory } from '../apiserver/data-directory/index.ts'
-import { createKubeClient, RemoteClusterView, transportFromKubeconfig } from '../client/index.ts'
-import { type ClusterView, CommandFailed, systemErrorCode } from '../core/index.ts'
+import {
+  createKubeClient,
+  type KubeClient,
+  RemoteClusterView,
+  transportFromKubeconfig,
+} from '../client/index.ts'
+import { type ClusterView, CommandFailed, readTrustedFile, systemErrorCode } from '../core/index.ts'
 import { parseKubeconfig, resolveContext } from '../kubeconfig/index.ts'
 
 /** The cluster of a data directory, through its running server. */
 export interface ClusterAccess {
   readonly view: ClusterView
+  readonly client: KubeClient
   /** The URL that the administrator's kubeconfig names. */
   readonly server: string
 }
@@ -14,8 +19,9 @@ export interface ClusterAccess {
 async function readAdminKubeconfig(directory: DataDirectory): Promise<string> {
   const { adminKubeconfig: path } = directory
   try {
-    return await readFile(path, 'utf8')
+    return await readTrustedFile(path, 'private')
   } catch (cause) {
+    if (cause instanceof CommandFailed) throw cause
     const code = systemErrorCode(cause)
     throw new CommandFailed(
       'NO_CLUSTER',
@@ -33,5 +39,5 @@ export async function openClusterAccess(directory: DataDirectory): Promise<Clust
   const config = await parseKubeconfig(text, directory.adminKubeconfig)
   const { cluster, user } = resolveContext(config)
   const client = createKubeClient({ transport: await transportFromKubeconfig({ cluster, user }) })
-  return { view: new RemoteClusterView(client), server: cluster.server }
+  return { view: new RemoteClusterView(client), client, server: cluster.server }
 }

@@ -18,7 +18,12 @@ import { joinCommand } from './join/join.ts'
 import { pkiRotateCaCommand } from './pki/rotate-ca.ts'
 import { proxyCommand } from './proxy.ts'
 import { serveCommand } from './serve/serve.ts'
-import { storeBackupCommand, storeCheckCommand, storeRestoreCommand } from './store.ts'
+import {
+  storeBackupCommand,
+  storeCheckCommand,
+  storeRepairCommand,
+  storeRestoreCommand,
+} from './store.ts'
 import { tokenCreateCommand } from './token/create.ts'
 import { tokenDeleteCommand, tokenListCommand, tokenShowCommand } from './token/show.ts'
 import { tunnelAgentCommand, tunnelServerCommand } from './tunnel/commands.ts'
@@ -62,5 +67,6 @@ export const commands: readonly Command[] = [
   storeCheckCommand,
   storeBackupCommand,
   storeRestoreCommand,
+  storeRepairCommand,
   versionCommand,
 ]

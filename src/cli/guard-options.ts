@@ -204,6 +204,15 @@ export const guardOptions = defineOptions({
     group: 'Identity',
     describe: "header with the user's uid",
   },
+  'allow-request-header': {
+    type: 'string',
+    repeatable: true,
+    placeholder: 'NAME',
+    check: headerName,
+    group: 'Identity',
+    describe:
+      'pass on this header of clients although its name looks like a claim to an identity, as X-Auth-Token does',
+  },
   impersonation: {
     type: 'boolean',
     default: false,
@@ -216,6 +225,21 @@ export const guardOptions = defineOptions({
     min: 1_000,
     group: 'Limits',
     describe: 'cut requests that take longer',
+  },
+  'body-idle-timeout': {
+    type: 'duration',
+    default: 60_000,
+    min: 0,
+    group: 'Limits',
+    describe: 'refuse requests whose body brings less than 4 KiB in this time; 0 for no limit',
+  },
+  'max-header-count': {
+    type: 'integer',
+    default: 100,
+    min: 10,
+    max: 1_000,
+    group: 'Limits',
+    describe: 'refuse requests with more header lines',
   },
   'max-tunnel-duration': {
     type: 'duration',

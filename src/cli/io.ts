@@ -1,6 +1,7 @@
 import { homedir } from 'node:os'
 import process from 'node:process'
 import type { Readable } from 'node:stream'
+import { redact } from '../core/index.ts'
 
 /** The world outside a command: where it prints, what it reads, how it is told to end. */
 export interface Io {
@@ -13,7 +14,7 @@ export interface Io {
   readonly homeDirectory: string
   /** Results. */
   stdout(text: string): void
-  /** Everything else. */
+  /** Everything else. Whatever has the shape of a credential is removed. */
   stderr(text: string): void
   /** Aborts at the first request to end (Ctrl-C, SIGTERM). */
   readonly drain: AbortSignal
@@ -40,7 +41,7 @@ export function processIo(): Io {
     isRoot: process.getuid?.() === 0,
     homeDirectory: homedir(),
     stdout: (line) => void process.stdout.write(line),
-    stderr: (line) => void process.stderr.write(line),
+    stderr: (line) => void process.stderr.write(redact(line)),
     drain: drain.signal,
     kill: kill.signal,
   }

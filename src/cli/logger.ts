@@ -3,6 +3,8 @@ import {
   type Logger,
   type LogLevel,
   logLevels,
+  type RedactedText,
+  redact,
   SallyportError,
   systemClock,
   visibleLine,
@@ -14,10 +16,10 @@ export interface LoggerOptions {
   readonly level: LogLevel
   readonly format: 'text' | 'json'
   readonly clock: Clock
-  write(line: string): void
+  write(line: RedactedText): void
 }
 
-// The second net: credentials travel as `Secret`, which prints as [redacted] by itself.
+// The second net: credentials travel as `Secret`, which prints as [redacted] by itself. The third is `redact`, by shape.
 const secretName = /^(authorization|.*(token|password|secret|privatekey|keypem))$/i
 
 function plain(value: unknown): unknown {
@@ -37,16 +39,16 @@ function plain(value: unknown): unknown {
 /** An error of ours or of the system says all there is to say; only a mistake in the program needs its stack. */
 const isForeseen = (error: Error): boolean => error instanceof SallyportError || 'syscall' in error
 
-const redact = (key: string, value: unknown): unknown =>
+const withoutSecrets = (key: string, value: unknown): unknown =>
   secretName.test(key) && typeof value === 'string' ? '[redacted]' : plain(value)
 
 function asText(level: LogLevel, fields: object, message: string, time: string): string {
   const shown = Object.entries(fields).map(([key, value]) => {
-    const safe = redact(key, value)
+    const safe = withoutSecrets(key, value)
     if (typeof safe === 'string')
       return `${key}=${/[\s"]/.test(safe) ? JSON.stringify(safe) : safe}`
     if (value instanceof Error) return `${key}=${JSON.stringify(value.message)}`
-    return `${key}=${JSON.stringify(value, redact)}`
+    return `${key}=${JSON.stringify(value, withoutSecrets)}`
   })
   const line = `${time.slice(11, 23)} ${level.padEnd(5)} ${[message, ...shown].join('  ')}`
   return `${visibleLine(line)}\n`
@@ -54,7 +56,7 @@ function asText(level: LogLevel, fields: object, message: string, time: string):
 
 function asJson(level: LogLevel, fields: object, message: string, time: string): string {
   const entry = { level, time, msg: message, ...fields }
-  return `${JSON.stringify(entry, redact)}\n`
+  return `${JSON.stringify(entry, withoutSecrets)}\n`
 }
 
 /** A logger that writes one line per message. */
@@ -65,7 +67,7 @@ export function createLogger(options: LoggerOptions, context: object = {}): Logg
       ? () => {}
       : (fields: object, message: string) => {
           const time = new Date(options.clock.now()).toISOString()
-          options.write(render(level, { ...context, ...fields }, message, time))
+          options.write(redact(render(level, { ...context, ...fields }, message, time)))
         }
   return {
     error: at('error'),

@@ -68,6 +68,7 @@ export const proxyCommand = defineCommand({
       ...(values.www !== undefined && { www: { directory: values.www, prefix: values.wwwPrefix } }),
       ...(!values.disableFilter && { filter: values }),
       keepAliveMs: values.keepalive,
+      allowedRequestHeaders: values.allowRequestHeader,
       clock: systemClock,
       log,
     })

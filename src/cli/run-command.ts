@@ -1,5 +1,11 @@
-import { readFile } from 'node:fs/promises'
-import { CommandFailed, SallyportError, visibleText, WrongUsage } from '../core/index.ts'
+import {
+  CommandFailed,
+  readTrustedFile,
+  redact,
+  SallyportError,
+  visibleText,
+  WrongUsage,
+} from '../core/index.ts'
 import { type Command, FailedWithResult } from './command.ts'
 import { closestCommand, commandGroups, matchCommand, overview } from './command-tree.ts'
 import type { Io } from './io.ts'
@@ -47,7 +53,7 @@ function failureOf(error: unknown, io: Io): Failure {
 }
 
 function report(failure: Failure, io: Io, json?: { readonly result: object }): void {
-  if (json) io.stdout(`${JSON.stringify({ ...json.result, error: failure })}\n`)
+  if (json) io.stdout(`${redact(JSON.stringify({ ...json.result, error: failure }))}\n`)
   // Names of a kubeconfig and words of a server are in it.
   io.stderr(visibleText(`error: ${failure.message}\n`))
   if (failure.hint) io.stderr(visibleText(`hint: ${failure.hint}\n`))
@@ -62,7 +68,7 @@ async function runMatched(command: Command, rest: readonly string[], io: Io): Pr
     const parsed = await parseOptions(command, {
       argv: rest,
       env: io.env,
-      readFile: (path) => readFile(path, 'utf8'),
+      readFile: (path) => readTrustedFile(path, 'given'),
     })
     const code = await command.run({ options: parsed.values, args: parsed.positionals }, io)
     return code ?? 0

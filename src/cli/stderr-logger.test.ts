@@ -1,5 +1,5 @@
-import { expect, test } from 'vitest'
-import { CommandFailed, logLevels, Secret } from '../core/index.ts'
+import { describe, expect, test } from 'vitest'
+import { CommandFailed, type Logger, logLevels, Secret } from '../core/index.ts'
 import { createLogger } from './logger.ts'
 
 const clock = { now: () => Date.UTC(2026, 0, 2, 3, 4, 5), monotonic: () => 0 }
@@ -58,4 +58,37 @@ test('a text line has no power over the terminal [CRED-S5]', () => {
   const err = new Error('said \u009b2J')
   const [line = ''] = logged('text', (log) => log.warn({ url: '/\u001b[2J', err }, 'a\u0007'))
   expect(line).toBe('03:04:05.000 warn  aU+0007  url=/U+001B[2J  err="said U+009B2J"\n')
+})
+
+describe('a bootstrap token in a log', () => {
+  const secret = '0123456789abcdef'
+  const token = `abcdef.${secret}`
+  const cause = new Error(`cause ${token}`)
+  const places: readonly [string, (text: string) => Parameters<Logger['error']>][] = [
+    ['message', (text) => [{}, `said ${text}`]],
+    ['field', (text) => [{ userAgent: text }, 'x']],
+    ['nested field', (text) => [{ a: { b: [text] } }, 'x']],
+    ['name of a field', (text) => [{ [text]: 1 }, 'x']],
+    ['error', (text) => [{ err: new Error(text) }, 'x']],
+    ['stack', (text) => [{ err: new TypeError(text) }, 'x']],
+    ['cause', (text) => [{ err: new Error(text, { cause }) }, 'x']],
+    ['detail', (text) => [{ err: Object.assign(new Error('x'), { detail: text }) }, 'x']],
+  ]
+  const spellings = [
+    token,
+    token.replace('.', '%2E'),
+    encodeURIComponent(`?x=${token}`),
+    Buffer.from(token).toString('base64'),
+    `\\u0061bcdef.${secret}`,
+  ]
+  const table = places.flatMap(([place, call]) =>
+    (['text', 'json'] as const).flatMap((format) =>
+      spellings.map((spelling) => [place, format, spelling, call] as const),
+    ),
+  )
+  test.each(table)('[SEC-R1504] in a %s, as %s, spelled %s', (_place, format, spelling, call) => {
+    const lines = logged(format, (log) => log.child({ id: spelling }).error(...call(spelling)))
+    expect(lines.join('')).toContain('REDACTED')
+    expect(lines.join('')).not.toMatch(/0123456789abcdef|MDEyMzQ1Njc4/)
+  })
 })

@@ -1,6 +1,6 @@
 import { access } from 'node:fs/promises'
 import { CommandFailed } from '../core/index.ts'
-import type { StoreReport } from '../storage/index.ts'
+import type { RepairPlan, StoreReport } from '../storage/index.ts'
 import { dataDirectory, dataDirectoryOption, outputOption } from './cluster-source.ts'
 import { defineCommand, FailedWithResult } from './command.ts'
 import type { Io } from './io.ts'
@@ -43,14 +43,16 @@ export const storeCheckCommand = defineCommand({
     const { checkStore } = await import('../storage/index.ts')
     const directory = await presentStore(dataDir, io)
     const report = await checkStore(directory)
-    const { ok, records, revision, segments, problems } = report
+    const { ok, records, revision, segments, problems, isEndUnknown } = report
     if (!ok) {
       if (output === 'text') showProblems(report, io)
       const count = problems.length === 1 ? 'a damaged place' : `${problems.length} damaged places`
       const failure = {
         code: 'STORE_DAMAGED',
         message: `${directory} has ${count}`,
-        hint: 'restore a backup, or delete and create again the records named',
+        hint: isEndUnknown
+          ? 'restore a backup, or continue with what can be read: sallyport store repair'
+          : 'restore a backup, or delete and create again the records named',
       }
       throw new FailedWithResult(failure, report)
     }
@@ -99,3 +101,52 @@ export const storeRestoreCommand = defineCommand({
     else io.stdout(`${directory} has ${records} records; its revisions go on after ${revision}\n`)
   },
 })
+
+/** `sallyport store repair`. */
+export const storeRepairCommand = defineCommand({
+  command: 'sallyport store repair',
+  summary:
+    'Continue a store whose journal has an end that nothing proves; the server must be stopped',
+  options: {
+    yes: {
+      type: 'boolean',
+      default: false,
+      describe: 'go through with it; without it the command only prints what it would do',
+      group: 'Repair',
+    },
+    ...options,
+  },
+  examples: [
+    { line: 'sallyport store repair', does: 'prints what can be read and what cannot' },
+    {
+      line: 'sallyport store repair --yes',
+      does: 'continues after the last readable commit; bytes after it are kept in a file',
+    },
+  ],
+  run: async ({ options: { dataDir, output, yes } }, io) => {
+    const { acquireDirectoryLock, repairStore } = await import('../storage/index.ts')
+    const { serverProcess } = await import('./server-process.ts')
+    const directory = await presentStore(dataDir, io)
+    const lock = await acquireDirectoryLock(dataDirectory(dataDir, io).path, serverProcess())
+    try {
+      const plan = await repairStore(directory, { apply: yes })
+      if (output === 'json')
+        io.stdout(`${JSON.stringify({ repaired: yes && plan !== undefined, ...plan })}\n`)
+      else io.stdout(plan === undefined ? `${directory} needs no repair\n` : repairText(plan, yes))
+    } finally {
+      await lock.release()
+    }
+  },
+})
+
+function repairText(plan: RepairPlan, done: boolean): string {
+  const { file, offset, bytes, keptIn, revision, records, why } = plan
+  const cut =
+    keptIn === undefined
+      ? ''
+      : `${bytes} bytes after that are ${done ? '' : 'to be '}moved to ${keptIn}\n`
+  const next = done
+    ? 'The store can be opened again. Compare it with what its clients know: acknowledged writes after that revision are lost.\n'
+    : 'Nothing has been changed. Acknowledged writes after that revision would be lost: restore a backup if it has them, or run this again with --yes.\n'
+  return `${why}\n${file} can be read up to byte ${offset}: ${records} records at revision ${revision}\n${cut}${next}`
+}

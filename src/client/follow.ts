@@ -3,6 +3,7 @@ import {
   type Clock,
   type ClusterView,
   type Kind,
+  type KubeObject,
   type Logger,
   type Query,
   type StatusReason,
@@ -31,6 +32,8 @@ export interface FollowOptions {
   readonly kind: Kind
   readonly query?: Query
   readonly log: Logger
+  /** What the follower is told of an object, and what is kept of it; all of it unless given. */
+  readonly project?: (object: KubeObject) => KubeObject
   /** The machine's unless given. */
   readonly clock?: Clock
   /** How long to wait between attempts: at first, and at most. */
@@ -104,21 +107,22 @@ class FollowRun {
   }
 
   async #list(): Promise<string> {
-    const { view, kind, query = {} } = this.#options
+    const { view, kind, query = {}, project } = this.#options
     const { items, resourceVersion } = await view.list(kind, query, this.#signal)
-    await this.#picture.replace(items)
+    await this.#picture.replace(project ? items.map(project) : items)
     this.#resolveSynced()
     return resourceVersion
   }
 
   async #watch(from: string): Promise<void> {
-    const { view, kind, query, clock = systemClock } = this.#options
+    const { view, kind, query, clock = systemClock, project } = this.#options
     const began = clock.monotonic()
     this.watching = true
     try {
       for await (const event of view.watch(kind, { ...query, from }, this.#signal)) {
         if (this.#signal.aborted) return
-        await this.#picture.take(event)
+        const { object } = event
+        await this.#picture.take(project ? { ...event, object: project(object) } : event)
         this.#from = event.object.metadata.resourceVersion ?? this.#from
         this.#backOff.reset()
       }

@@ -10,6 +10,17 @@ export interface UserInfo {
   readonly extra?: Readonly<Record<string, readonly string[]>>
 }
 
+/**
+ * What is wrong with the name of a user, as in `the user name …`. Names with outer white space or control characters
+ * do not survive a header unchanged, and look like another user's in a log.
+ */
+export function problemOfUserName(name: string): string | undefined {
+  if (name.trim() === '') return 'is empty'
+  if (name.trim() !== name) return 'begins or ends with white space'
+  if (/[\p{Cc}\p{Zl}\p{Zp}]/u.test(name)) return 'has control characters'
+  return /\p{Surrogate}/u.test(name) ? 'is not Unicode' : undefined
+}
+
 /** Names that Kubernetes gives a meaning. */
 export const wellKnown = {
   anonymous: 'system:anonymous',

@@ -20,6 +20,8 @@ export const httpCodeOf = {
   ServerTimeout: 500,
   ServiceUnavailable: 503,
   Timeout: 504,
+  /** Ours: Kubernetes has no reason for a store that is full, only etcd's message with a 500. */
+  InsufficientStorage: 507,
 } as const
 
 /** The machine-readable reason of a failure, as Kubernetes names it. */

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { open, readFile, rename, rm } from 'node:fs/promises'
+import { link, open, readFile, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { systemErrorCode } from './errors.ts'
 
@@ -13,8 +13,16 @@ export async function readFileIfPresent(path: string | URL): Promise<string | un
   }
 }
 
-/** Replaces a file in one step: whoever reads it sees the old content or the new one, also after a crash. */
-export async function replaceFile(path: string, content: string, mode: number): Promise<void> {
+/**
+ * Replaces a file in one step: whoever reads it sees the old content or the new one, also after a crash.
+ * With `new` it fails with EEXIST if there is one.
+ */
+export async function replaceFile(
+  path: string,
+  content: string,
+  mode: number,
+  as: 'new' | 'any' = 'any',
+): Promise<void> {
   const temporary = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}.tmp`)
   try {
     const file = await open(temporary, 'wx', mode)
@@ -25,7 +33,11 @@ export async function replaceFile(path: string, content: string, mode: number): 
     } finally {
       await file.close()
     }
-    await rename(temporary, path)
+    if (as === 'any') await rename(temporary, path)
+    else {
+      await link(temporary, path)
+      await rm(temporary)
+    }
   } catch (error) {
     await rm(temporary, { force: true }).catch(() => {}) // the first failure is what counts
     throw error

@@ -25,6 +25,16 @@ function escaped(character: string): string {
 /** A string in Go's quotes (`%q`), as Kubernetes shows it in messages. */
 export const goQuote = (text: string): string => `"${text.replace(unprintable, escaped)}"`
 
+/** No message, response or log line repeats more of what a peer sent. */
+const maxQuotedCharacters = 100
+
+/** The beginning of a peer's text, for fields of log lines. */
+export const excerpt = (text: string): string =>
+  text.length <= maxQuotedCharacters ? text : `${text.slice(0, maxQuotedCharacters)}...`
+
+/** The beginning of a peer's text in Go's quotes, for messages and responses. */
+export const quotePeer = (text = ''): string => goQuote(excerpt(text))
+
 /** A list of strings in Go's quotes: `["a" "b"]`. */
 export const goQuoteList = (texts: readonly string[]): string => `[${texts.map(goQuote).join(' ')}]`
 

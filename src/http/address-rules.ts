@@ -1,76 +1,81 @@
 import { BlockList, isIP, isIPv4 } from 'node:net'
+import { type AddressClass, platformAddresses, registeredAddresses } from './special-addresses.ts'
 
-/** Addresses that documents are never fetched from: no issuer lives there, but metadata services of clouds do. */
-const never = listOf([
-  '0.0.0.0/8',
-  '100.100.100.200/32',
-  '168.63.129.16/32',
-  '169.254.0.0/16',
-  '192.0.0.0/24',
-  '192.0.2.0/24',
-  '192.88.99.0/24',
-  '198.51.100.0/24',
-  '203.0.113.0/24',
-  '224.0.0.0/3',
-  '::/128',
-  '64:ff9b:1::/48',
-  '100::/64',
-  '2001::/23',
-  '2001:db8::/32',
-  '2002::/16',
-  '3fff::/20',
-  '5f00::/16',
-  'fd00:42::42/128',
-  'fd00:c1::a9fe:a9fe/128',
-  'fd00:ec2::254/128',
-  'fd20:ce::254/128',
-  'fe80::/10',
-  'fec0::/10',
-  'ff00::/8',
-])
-
-/** Addresses of this machine and of networks behind it. */
-const inside = listOf([
-  '10.0.0.0/8',
-  '100.64.0.0/10',
-  '127.0.0.0/8',
-  '172.16.0.0/12',
-  '192.168.0.0/16',
-  '198.18.0.0/15',
-  '::1/128',
-  'fc00::/7',
-])
-
-const loopback = listOf(['127.0.0.0/8', '::1/128'])
-
-/** Which private addresses may be asked: none, all of this machine and its networks, or these ranges. */
-export type PrivateAddresses = boolean | readonly string[]
-
-/** Tells whether documents may be fetched from an address. */
+/** Decides by an IP address; false for everything that is none in its strict form. */
 export type AddressTest = (address: string) => boolean
 
-/** The test for a choice of private addresses; throws TypeError for what is no range. */
-export function addressTest(allowed: PrivateAddresses): AddressTest {
-  const named = listOf(typeof allowed === 'boolean' ? [] : allowed)
-  return (given) => {
-    const address = plainAddress(given)
-    if (address === undefined) return false
-    if (contains(named, address)) return true
-    if (contains(never, address)) return false
-    return allowed === true || !contains(inside, address)
-  }
+/** What an address is. */
+interface ClassifiedAddress {
+  readonly class: AddressClass
+  /** The address in one spelling; the IPv4 address where IPv6 only carries one. */
+  readonly plain: string
+  /** Not written as what it is: IPv4 inside of IPv6, or with the zone of an interface. */
+  readonly isDisguised: boolean
 }
 
-/** Whether an address is one of this machine's own. */
-export const isLoopback: AddressTest = (given) => {
-  const address = plainAddress(given)
-  return address !== undefined && contains(loopback, address)
+/**
+ * Classifies an address; `undefined` if it is none. Only the strict forms count: `0177.1`, `0x7f000001` and other
+ * spellings that a resolver would accept are names here, and what they resolve to is classified.
+ */
+export function classifyAddress(text: string): ClassifiedAddress | undefined {
+  const family = isIP(text)
+  if (family === 0) return undefined
+  if (family === 4) return { class: classOf(text), plain: text, isDisguised: false }
+  const [address = '', zone] = text.split('%')
+  const groups = groupsOf(address)
+  const inner = innerIpv4(groups)
+  const plain = inner ?? groups.map((group) => group.toString(16)).join(':')
+  const isDisguised = inner !== undefined || zone !== undefined
+  return { class: isIsatap(groups) ? 'transition' : classOf(plain), plain, isDisguised }
+}
+
+const tables = [...platformAddresses, ...registeredAddresses].map(({ range, class: kind }) => ({
+  list: listOf([range]),
+  class: kind,
+}))
+
+/** The class of the first row that has the address: platforms first, then the registries, narrow rows before wide. */
+const classOf = (plain: string): AddressClass =>
+  tables.find(({ list }) => contains(list, plain))?.class ?? 'public'
+
+/** Prefixes of 96 bits behind which the IPv4 address itself is meant. */
+const carriers = new Set([
+  '0:0:0:0:0:ffff', // IPv4-mapped (RFC 4291)
+  '0:0:0:0:ffff:0', // IPv4-translated (RFC 2765)
+  '64:ff9b:0:0:0:0', // NAT64 (RFC 6052)
+  '0:0:0:0:0:0', // IPv4-compatible (RFC 4291, deprecated)
+])
+
+/** The IPv4 address that an IPv6 address only carries. Relays (6to4, Teredo, …) have a class of their own. */
+function innerIpv4(groups: readonly number[]): string | undefined {
+  const [high = 0, low = 0] = groups.slice(6)
+  const prefix = groups.slice(0, 6).map((group) => group.toString(16))
+  if (!carriers.has(prefix.join(':'))) return undefined
+  // `::` and `::1` are addresses of IPv6 itself.
+  const isOwn = high === 0 && low <= 1 && groups.slice(0, 6).every((group) => group === 0)
+  return isOwn ? undefined : [high >> 8, high & 255, low >> 8, low & 255].join('.')
+}
+
+/** An interface identifier `0:5efe` or `200:5efe` in front of an IPv4 address (RFC 5214 §6.1). */
+const isIsatap = ([, , , , fifth = 0, sixth = 0]: readonly number[]): boolean =>
+  (fifth & ~0x0200) === 0 && sixth === 0x5efe
+
+/** All eight groups of an IPv6 address without a zone. */
+function groupsOf(address: string): number[] {
+  // The URL parser knows every spelling, also those that end in an IPv4 address.
+  const short = new URL(`http://[${address}]`).hostname.slice(1, -1)
+  const [head = '', tail] = short.split('::')
+  const numbers = (text: string | undefined): number[] =>
+    text ? text.split(':').map((group) => Number.parseInt(group, 16)) : []
+  const [before, after] = [numbers(head), numbers(tail)]
+  const missing = tail === undefined ? 0 : 8 - before.length - after.length
+  return [...before, ...Array.from({ length: missing }, () => 0), ...after]
 }
 
 function listOf(ranges: readonly string[]): BlockList {
   const list = new BlockList()
   for (const range of ranges) {
-    const [, address = '', bits = ''] = /^([^/]+)\/(\d{1,3})$/.exec(range) ?? []
+    const [, address = '', bits = ''] = /^([^/%]+)\/(\d{1,3})$/.exec(range) ?? []
     const family = isIP(address)
     if (family === 0 || Number(bits) > (family === 4 ? 32 : 128))
       throw new TypeError(`${JSON.stringify(range)} is not a range of addresses such as 10.0.0.0/8`)
@@ -82,64 +87,73 @@ function listOf(ranges: readonly string[]): BlockList {
 const contains = (list: BlockList, address: string): boolean =>
   list.check(address, isIPv4(address) ? 'ipv4' : 'ipv6')
 
-const ipv4Within =
-  /^(?:0:0:0:0:0:ffff|0:0:0:0:ffff:0|64:ff9b:0:0:0:0|0:0:0:0:0:0):([\da-f]{1,4}):([\da-f]{1,4})$/
-
-/** The address that is really meant: IPv4 within IPv6 (mapped, translated, compatible, NAT64) is taken out of it. */
-function plainAddress(address: string): string | undefined {
-  const family = isIP(address)
-  if (family === 0) return undefined
-  if (family === 4) return address
-  const whole = expanded(address)
-  const [, high, low] = ipv4Within.exec(whole) ?? []
-  if (high === undefined || low === undefined || whole === '0:0:0:0:0:0:0:1') return whole
-  const [a, b] = [Number.parseInt(high, 16), Number.parseInt(low, 16)]
-  return [a >> 8, a & 255, b >> 8, b & 255].join('.')
-}
-
-/** All eight groups of an IPv6 address, in one spelling. */
-function expanded(address: string): string {
-  const [plain = ''] = address.split('%')
-  // The URL parser knows every spelling, also those that end in an IPv4 address.
-  const short = new URL(`http://[${plain}]`).hostname.slice(1, -1)
-  const [head = '', tail] = short.split('::')
-  const groups = (text: string | undefined): string[] => (text ? text.split(':') : [])
-  const [before, after] = [groups(head), groups(tail)]
-  const missing = tail === undefined ? 0 : 8 - before.length - after.length
-  return [...before, ...Array.from({ length: missing }, () => '0'), ...after].join(':')
-}
-
-/** Addresses at which no Pod and no node can be, but something of this machine or of its network may. */
-const special = { 4: new BlockList(), 6: new BlockList() }
-special[4].addSubnet('0.0.0.0', 8)
-special[4].addSubnet('127.0.0.0', 8)
-special[4].addSubnet('169.254.0.0', 16)
-special[4].addSubnet('224.0.0.0', 3)
-special[6].addSubnet('fe80::', 10, 'ipv6')
-special[6].addSubnet('ff00::', 8, 'ipv6')
-// What stands for an IPv4 address in IPv6 is refused whatever it stands for: a Pod's address is written plainly.
-special[6].addSubnet('::', 96, 'ipv6')
-special[6].addSubnet('::ffff:0:0', 96, 'ipv6')
-special[6].addSubnet('64:ff9b::', 96, 'ipv6')
-special[6].addSubnet('64:ff9b:1::', 48, 'ipv6')
-special[6].addSubnet('2002::', 16, 'ipv6')
-
-/** Verdicts on the addresses asked for last; a check makes objects, and every request asks. */
-const verdicts = new Map<string, boolean>()
 const maxVerdicts = 1_000
 
-/** Whether an address may be that of a Pod or a node: an IP that is not loopback, link-local, multicast or unspecified. */
-export function isDialable(address: string): boolean {
-  const known = verdicts.get(address)
-  if (known !== undefined) return known
-  if (verdicts.size >= maxVerdicts) verdicts.clear()
-  const verdict = check(address)
-  verdicts.set(address, verdict)
-  return verdict
+/** Keeps the verdicts on the latest addresses: a check makes objects, and every request needs one. */
+function remembered(test: AddressTest): AddressTest {
+  const verdicts = new Map<string, boolean>()
+  return (address) => {
+    const known = verdicts.get(address)
+    if (known !== undefined) return known
+    if (verdicts.size >= maxVerdicts) verdicts.clear()
+    const verdict = test(address)
+    verdicts.set(address, verdict)
+    return verdict
+  }
 }
 
-function check(address: string): boolean {
-  const family = isIP(address)
-  if (family !== 4 && family !== 6) return false
-  return !special[family].check(address, `ipv${family}`)
+/** Tests whether an address is in one of the ranges; throws TypeError for an invalid range. */
+export function rangeTest(ranges: readonly string[]): AddressTest {
+  const list = listOf(ranges)
+  return remembered((address) => {
+    const known = classifyAddress(address)
+    return known !== undefined && contains(list, known.plain)
+  })
+}
+
+/** Which private addresses documents may be fetched from: none, all of this machine and its networks, or these ranges. */
+export type PrivateAddresses = boolean | readonly string[]
+
+const inside: ReadonlySet<AddressClass> = new Set(['private', 'loopback', 'benchmarking'])
+
+/** Tests whether documents may be fetched from an address; throws TypeError for an invalid range. */
+export function addressTest(allowed: PrivateAddresses): AddressTest {
+  const isNamed = rangeTest(typeof allowed === 'boolean' ? [] : allowed)
+  return (address) => {
+    const known = classifyAddress(address)
+    if (!known) return false
+    if (isNamed(address) || known.class === 'public') return true
+    return allowed === true && inside.has(known.class)
+  }
+}
+
+const dialable: ReadonlySet<AddressClass> = new Set([
+  'public',
+  'private',
+  'documentation',
+  'benchmarking',
+])
+
+/**
+ * Whether an address may be that of a Pod or a node. Never one in disguise, whatever it stands for: the address of
+ * a Pod is written plainly.
+ */
+export const isDialable: AddressTest = remembered((address) => {
+  const known = classifyAddress(address)
+  return known !== undefined && !known.isDisguised && dialable.has(known.class)
+})
+
+/** Whether an address is one of this machine's own. */
+export const isLoopback: AddressTest = (address) => classifyAddress(address)?.class === 'loopback'
+
+/** Whether an address is one of this machine's own, and written as that. */
+export const isPlainLoopback: AddressTest = (address) => {
+  const known = classifyAddress(address)
+  return known?.class === 'loopback' && !known.isDisguised
+}
+
+/** Whether a cloud platform hands out metadata or credentials there, or may do so behind a relay to IPv4. */
+export const isPlatformAddress: AddressTest = (address) => {
+  const known = classifyAddress(address)
+  return known?.class === 'platform' || known?.class === 'transition'
 }

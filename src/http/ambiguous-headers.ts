@@ -13,34 +13,76 @@ const singletons = new Set([
 ])
 const framing = new Set(['content-length', 'transfer-encoding'])
 
+/** How the body of a request is framed, as its headers say. */
+interface RequestFraming {
+  readonly httpVersion: string
+  readonly transferEncoding: string | undefined
+  readonly contentLength: string | undefined
+}
+
 /**
- * Refuses a request that could be read in two ways: a header that may be there only once is there
- * twice, a body is framed in an unusual way, or HTTP/2 names two hosts.
+ * What is wrong with the framing of an HTTP/1 request (RFC 9112 §6). Stricter than Node's parser: it accepts lengths
+ * with leading zeros, chunks on HTTP/1.0, and requests that call themselves HTTP/0.9 or HTTP/2.0.
  */
-export function refuseAmbiguousHeaders(
-  request: Pick<IncomingMessage, 'rawHeaders' | 'headers'>,
-): void {
+export function framingProblem(request: RequestFraming): string | undefined {
+  const { httpVersion, transferEncoding, contentLength } = request
+  if (httpVersion !== '1.1' && httpVersion !== '1.0')
+    return 'the request line must say HTTP/1.1 or HTTP/1.0'
+  if (contentLength !== undefined && !/^(?:0|[1-9]\d{0,15})$/.test(contentLength))
+    return 'the header content-length must be a decimal number without leading zeros'
+  if (transferEncoding === undefined) return undefined
+  if (transferEncoding.toLowerCase() !== 'chunked')
+    return 'the only transfer encoding that is supported is chunked'
+  if (contentLength !== undefined) return 'a request has content-length or transfer-encoding'
+  return httpVersion === '1.0' ? 'HTTP/1.0 has no transfer-encoding' : undefined
+}
+
+type Request = Pick<IncomingMessage, 'rawHeaders' | 'headers' | 'httpVersion'> & {
+  readonly socket?: object
+}
+
+/** Connections of HTTP/1 on which an ambiguous request was seen. */
+const poisoned = new WeakSet()
+
+/** Whether an ambiguous request was seen on a connection: requests that follow on it must be ignored. */
+export const isPoisoned = (socket: object): boolean => poisoned.has(socket)
+
+/**
+ * Refuses a request that could be read in two ways: a header that may be there only once is there twice, a body is
+ * framed in an unusual way, or HTTP/2 names two hosts.
+ */
+export function refuseAmbiguousHeaders(request: Request): void {
+  const problem = ambiguityOf(request)
+  if (problem === undefined) return
+  if (request.socket && !isHttp2(request)) poisoned.add(request.socket)
+  throw badRequest(problem)
+}
+
+const isHttp2 = ({ headers }: Request): boolean => headers[':method'] !== undefined
+
+function ambiguityOf(request: Request): string | undefined {
+  const { headers, httpVersion } = request
+  const host = headers[':authority']
+  if (headers.host !== undefined && host !== undefined && headers.host !== host)
+    return 'the headers host and :authority name different hosts'
+  const problem = headerAmbiguity(request.rawHeaders)
+  if (problem !== undefined || isHttp2(request)) return problem
+  const { 'transfer-encoding': transferEncoding, 'content-length': contentLength } = headers
+  return framingProblem({ httpVersion, transferEncoding, contentLength })
+}
+
+/** What is wrong with the names of headers: one is there twice, or is an odd spelling of one that frames the body. */
+export function headerAmbiguity(rawHeaders: readonly string[]): string | undefined {
   let seen: Set<string> | undefined
-  for (const [spelt] of headerPairs(request.rawHeaders)) {
+  for (const [spelt] of headerPairs(rawHeaders)) {
     const name = spelt.toLowerCase()
     if (singletons.has(name)) {
       seen ??= new Set()
-      if (seen.has(name)) throw badRequest(`the header ${name} is there twice`)
+      if (seen.has(name)) return `the header ${name} is there twice`
       seen.add(name)
     } else if (/[^a-z0-9-]/.test(name) && framing.has(foldHeaderName(name))) {
-      throw badRequest(`the header ${JSON.stringify(spelt)} is an odd spelling of another one`)
+      return `the header ${JSON.stringify(spelt)} is an odd spelling of another one`
     }
   }
-  checkFraming(request.headers['transfer-encoding'])
-  checkHost(request.headers.host, request.headers[':authority'])
-}
-
-function checkFraming(transferEncoding: string | undefined): void {
-  if (transferEncoding === undefined || transferEncoding.toLowerCase() === 'chunked') return
-  throw badRequest('the only transfer encoding that is supported is chunked')
-}
-
-function checkHost(host: string | undefined, authority: string | string[] | undefined): void {
-  if (host === undefined || authority === undefined || host === authority) return
-  throw badRequest('the headers host and :authority name different hosts')
+  return undefined
 }

@@ -3,11 +3,20 @@ import type { Http2ServerResponse } from 'node:http2'
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import { ApiError, badRequest, SallyportError, systemErrorCode } from '../core/index.ts'
+import { checkTrailers } from './deciding-headers.ts'
 
 /** The client went away before its request was complete; there is nobody to answer. */
 export class ClientGone extends SallyportError {
   readonly code = 'CLIENT_GONE'
 }
+
+/**
+ * A gzip body may unpack to this many times its size, and to `minInflatedBytes` in any case. JSON of
+ * real objects packs 1:3 to 1:15. Text that packs better, as a ConfigMap of repeated lines, is sent
+ * without gzip, as kubectl and client-go send everything.
+ */
+const maxInflationRatio = 20
+const minInflatedBytes = 16 * 1024
 
 /** What a body may cost. */
 export interface BodyLimits {
@@ -16,9 +25,40 @@ export interface BodyLimits {
   /** For the whole body. */
   readonly timeoutMs: number
   readonly signal: AbortSignal
+  /** Sees how much has arrived; throws to stop reading. */
+  readonly onBytes?: (received: number) => void
 }
 
 const unpack = promisify(gunzip)
+
+/** Bodies that have arrived as a whole, as they were sent. */
+const received = new WeakMap<IncomingMessage, Buffer>()
+
+/** Whether a request has a body, as far as its head says. */
+export function hasBody(request: IncomingMessage): boolean {
+  const { headers } = request
+  if (headers['transfer-encoding'] !== undefined) return true
+  const length = headers['content-length']
+  if (length !== undefined) return length !== '0'
+  return 'stream' in request && !(request.stream as Http2ServerResponse['stream']).endAfterHeaders
+}
+
+/** Waits for the whole body of a request, which `readBody` then has at hand. Rejects as `readBody` does. */
+export async function receiveBody(request: IncomingMessage, limits: BodyLimits): Promise<void> {
+  checkDeclaredLength(request, limits)
+  const body = await collect(request, limits)
+  checkTrailers(request.rawTrailers)
+  received.set(request, body)
+}
+
+/** Lets go of a body that `receiveBody` has kept: its request may stay until the client has read the response. */
+export function forgetBody(request: IncomingMessage): void {
+  received.delete(request)
+}
+
+function checkDeclaredLength({ headers }: IncomingMessage, { maxBytes }: BodyLimits): void {
+  if (Number(headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes)
+}
 
 /**
  * Reads the whole body of a request and unpacks gzip. A body that comes too slowly is a `Timeout` (504):
@@ -26,9 +66,8 @@ const unpack = promisify(gunzip)
  */
 export async function readBody(request: IncomingMessage, limits: BodyLimits): Promise<Buffer> {
   const encoding = contentEncoding(request)
-  const declared = Number(request.headers['content-length'] ?? 0)
-  if (declared > limits.maxBytes) throw tooLarge(limits.maxBytes)
-  const body = await collect(request, limits)
+  checkDeclaredLength(request, limits)
+  const body = received.get(request) ?? (await collect(request, limits))
   return encoding === 'gzip' && body.length > 0 ? inflate(body, limits.maxBytes) : body
 }
 
@@ -42,11 +81,20 @@ function contentEncoding(request: IncomingMessage): 'gzip' | 'identity' {
   )
 }
 
+/** Unpacks in zlib's own thread, and stops at the limit. */
 async function inflate(body: Buffer, maxBytes: number): Promise<Buffer> {
+  const maxInflated = Math.max(minInflatedBytes, maxInflationRatio * body.length)
+  const maxOutputLength = Math.min(maxBytes, maxInflated)
   try {
-    return await unpack(body, { maxOutputLength: maxBytes })
+    return await unpack(body, { maxOutputLength })
   } catch (cause) {
-    if (systemErrorCode(cause) === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(maxBytes)
+    if (systemErrorCode(cause) === 'ERR_BUFFER_TOO_LARGE') {
+      if (maxOutputLength === maxBytes) throw tooLarge(maxBytes)
+      throw new ApiError(
+        'RequestEntityTooLarge',
+        `Request entity too large: a gzip body of ${body.length} bytes may unpack to ${maxOutputLength} bytes; send it without Content-Encoding`,
+      )
+    }
     throw badRequest('the body is not valid gzip, although Content-Encoding says so')
   }
 }
@@ -55,7 +103,7 @@ const tooLarge = (maxBytes: number): ApiError =>
   new ApiError('RequestEntityTooLarge', `Request entity too large: limit is ${maxBytes}`)
 
 function collect(request: IncomingMessage, limits: BodyLimits): Promise<Buffer> {
-  const { maxBytes, timeoutMs, signal } = limits
+  const { maxBytes, timeoutMs, signal, onBytes } = limits
   return new Promise<Buffer>((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0
@@ -72,8 +120,16 @@ function collect(request: IncomingMessage, limits: BodyLimits): Promise<Buffer> 
     }
     const onData = (chunk: Buffer): void => {
       size += chunk.length
-      if (size > maxBytes) settle(tooLarge(maxBytes))
-      else chunks.push(chunk)
+      if (size > maxBytes) {
+        settle(tooLarge(maxBytes))
+        return
+      }
+      chunks.push(chunk)
+      try {
+        onBytes?.(size)
+      } catch (error) {
+        settle(error instanceof Error ? error : new Error('the body is rejected', { cause: error }))
+      }
     }
     const onClose = (): void => settle(new ClientGone('the client went away during its request'))
     // A stream of HTTP/2 that the client resets ends like a complete one: half a body, then `end`.

@@ -10,7 +10,12 @@ export class Connections {
   /** HTTP/1.1 connections with what is going on in them; nothing means that they are idle. */
   readonly #http1 = new Map<Socket, (ServerResponse | 'upgrade')[]>()
   readonly #empty: (() => void)[] = []
+  readonly #maxPipelinedRequests: number
   #draining = false
+
+  constructor(maxPipelinedRequests: number) {
+    this.#maxPipelinedRequests = maxPipelinedRequests
+  }
 
   /** Connections that are open, handshakes included. */
   get size(): number {
@@ -32,8 +37,15 @@ export class Connections {
       socket.destroy()
       return
     }
-    this.#http1.set(socket, [])
-    socket.once('close', () => this.#http1.delete(socket))
+    const work: (ServerResponse | 'upgrade')[] = []
+    this.#http1.set(socket, work)
+    socket.once('close', () => {
+      this.#http1.delete(socket)
+      // Node closes the response that has the socket; pipelined ones behind it would stay open for ever.
+      setImmediate(() => {
+        for (const response of work.splice(0)) if (response !== 'upgrade') abandon(response)
+      })
+    })
   }
 
   /** Takes note of a connection that has chosen HTTP/2. */
@@ -43,12 +55,13 @@ export class Connections {
     if (this.#draining) session.close()
   }
 
-  /** Takes note of a request; HTTP/2 sessions know their own. */
+  /** Takes note of a request; HTTP/2 sessions know their own. Closes a connection with too many at a time. */
   began(request: IncomingMessage, response: ServerResponse): void {
     if (request.httpVersionMajor !== 1) return
     const { socket } = request
     const work = this.#http1.get(socket)
     work?.push(response)
+    if (work && work.length > this.#maxPipelinedRequests) socket.destroy()
     if (this.#draining) response.shouldKeepAlive = false
     response.on('close', () => {
       const place = work?.indexOf(response) ?? -1
@@ -90,4 +103,10 @@ export class Connections {
     if (this.#raw.size === 0) return
     await new Promise<void>((resolve) => this.#empty.push(resolve))
   }
+}
+
+/** Ends a response that will never get its connection. */
+function abandon(response: ServerResponse): void {
+  response.destroy()
+  response.emit('close')
 }

@@ -1,19 +1,39 @@
 export * from './accept.ts'
 export {
+  addonHost,
+  hashedHostStem,
+  isHashedAddonHost,
+  readAddonHost,
+  schemeOfPortLabel,
+} from './addon-host.ts'
+export {
   type AddressTest,
   addressTest,
   isDialable,
   isLoopback,
+  isPlainLoopback,
+  isPlatformAddress,
   type PrivateAddresses,
+  rangeTest,
 } from './address-rules.ts'
-export * from './ambiguous-headers.ts'
+export {
+  framingProblem,
+  headerAmbiguity,
+  isPoisoned,
+  refuseAmbiguousHeaders,
+} from './ambiguous-headers.ts'
 export { type AnswerHead, headOf } from './answer-head.ts'
 export * from './body.ts'
 export { discardUnreadBody } from './body.ts'
+export { type BodyProblem, endByBodyProblem, watchBody } from './body-limits.ts'
+export { onClientWait, waitForClient } from './client-wait.ts'
+export { sandboxPolicy, withoutSandbox } from './content-sandbox.ts'
 export { type AddonHome, homeCookie } from './cookies.ts'
+export { checkDecidingHeaders, checkTrailers } from './deciding-headers.ts'
 export * from './hop-by-hop.ts'
-export { isIdentityHeader } from './identity-headers.ts'
+export { allowedHeaders, isIdentityHeader, rememberByName } from './identity-headers.ts'
 export { type ListenAddress, listenOnAll } from './listen.ts'
+export { isOriginHeader } from './origin-headers.ts'
 export * from './raw-headers.ts'
 export { responseHead } from './response-head.ts'
 export * from './server-limits.ts'

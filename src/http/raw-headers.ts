@@ -1,3 +1,9 @@
+import type { IncomingMessage } from 'node:http'
+
+/** The host that the client requests; HTTP/2 has a field of its own for it. */
+export const hostOf = ({ headers }: Pick<IncomingMessage, 'headers'>): string =>
+  headers.host ?? String(headers[':authority'] ?? '')
+
 /**
  * Every value of a header, in order and as it was sent. Security decisions read raw headers: Node's
  * `headers` keeps the first of two credentials silently and joins others.

@@ -36,6 +36,7 @@ async function reader(limits: Partial<BodyLimits> = {}) {
     else outcomes.push(outcome)
   }
   const { port } = await lab.serve({
+    http2: true,
     onRequest: (request, response) => {
       readBody(request, { ...defaults, ...limits }).then(
         (body) => {

@@ -29,7 +29,11 @@ describe('limits hold [GND-R83]', () => {
   })
 
   test('headers that are too large get 431 on HTTP/2', async () => {
-    const { port } = await lab.serve({ onRequest: echo, limits: { maxHeaderBytes: 8 * 1024 } })
+    const { port } = await lab.serve({
+      http2: true,
+      onRequest: echo,
+      limits: { maxHeaderBytes: 8 * 1024 },
+    })
     const session = lab.http2(port)
     const stream = session.request({ ':path': '/', a: 'x'.repeat(10_000) })
     const [headers] = (await once(stream, 'response')) as [IncomingHttpHeaders]
@@ -38,10 +42,24 @@ describe('limits hold [GND-R83]', () => {
   })
 
   test('headers that are too many end the stream on HTTP/2', async () => {
-    const { port } = await lab.serve({ onRequest: echo, limits: { maxHeaderCount: 100 } })
+    const { port } = await lab.serve({
+      http2: true,
+      onRequest: echo,
+      limits: { maxHeaderCount: 100 },
+    })
     const many = Object.fromEntries(Array.from({ length: 200 }, (_, i) => [`x-${i}`, 'y']))
     const stream = lab.http2(port).request({ ':path': '/', ...many })
     await expect(once(stream, 'response')).rejects.toThrow('ENHANCE_YOUR_CALM')
+  })
+
+  test('a body that stops is a 408 [SEC-R2004]', async () => {
+    const { port } = await lab.serve({
+      onRequest: (request) => void request.resume(),
+      limits: { bodyIdleMs: 100 },
+    })
+    const socket = await lab.connect(port)
+    socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nhello')
+    expect(await textOf(socket)).toMatch(/^HTTP\/1.1 408 /)
   })
 
   test('an HTTP/1.1 request without Host is refused', async () => {
@@ -68,7 +86,11 @@ describe('limits hold [GND-R83]', () => {
   })
 
   test('an idle HTTP/2 connection is closed', async () => {
-    const { port } = await lab.serve({ onRequest: echo, limits: { idleTimeoutMs: 500 } })
+    const { port } = await lab.serve({
+      http2: true,
+      onRequest: echo,
+      limits: { idleTimeoutMs: 500 },
+    })
     const session = lab.http2(port)
     await get(session, '/')
     await expect(once(session, 'close')).resolves.toBeDefined()
@@ -85,6 +107,7 @@ describe('limits hold [GND-R83]', () => {
   test('an HTTP/2 connection with a quiet watch is not idle', async () => {
     let answer = () => {}
     const { port } = await lab.serve({
+      http2: true,
       onRequest: (request, response) => {
         if (request.url === '/watch') answer = () => response.end('event')
         else response.end()
@@ -111,21 +134,29 @@ describe('limits hold [GND-R83]', () => {
   })
 
   test('the most streams of an HTTP/2 connection are announced to the client', async () => {
-    const { port } = await lab.serve({ onRequest: () => {}, limits: { maxConcurrentStreams: 2 } })
+    const { port } = await lab.serve({
+      http2: true,
+      onRequest: () => {},
+      limits: { maxConcurrentStreams: 2 },
+    })
     const session = lab.http2(port)
     const [settings] = (await once(session, 'remoteSettings')) as [{ maxConcurrentStreams: number }]
     expect(settings.maxConcurrentStreams).toBe(2)
   })
 
   test('an HTTP/2 connection that never says anything is closed', async () => {
-    const { port } = await lab.serve({ onRequest: echo, limits: { idleTimeoutMs: 500 } })
+    const { port } = await lab.serve({
+      http2: true,
+      onRequest: echo,
+      limits: { idleTimeoutMs: 500 },
+    })
     const socket = await lab.connect(port, { ALPNProtocols: ['h2'] })
     expect(socket.alpnProtocol).toBe('h2')
     await expect(once(socket.resume(), 'close')).resolves.toBeDefined()
   })
 
   test('a flood of requests that are reset at once ends its connection, and no other', async () => {
-    const { port } = await lab.serve({ onRequest: echo })
+    const { port } = await lab.serve({ http2: true, onRequest: echo })
     const bystander = lab.http2(port)
     await get(bystander, '/before')
     const socket = await lab.connect(port, { ALPNProtocols: ['h2'] })

@@ -22,10 +22,11 @@ afterEach(() => lab.close())
 
 describe('stopping', () => {
   /** A server whose requests to /slow wait until they are let go. */
-  async function slowServer() {
+  async function slowServer(http2 = true) {
     const waiting: (() => void)[] = []
     const arrivals: (() => void)[] = []
     const served = await lab.serve({
+      http2,
       onRequest: (request, response) => {
         if (request.url !== '/slow') {
           response.end('quick')
@@ -68,6 +69,19 @@ describe('stopping', () => {
     expect(await http2).toBe('begun done')
     await stopped
     expect(server.connectionCount).toBe(0)
+  })
+
+  test('closes idle connections at once, where only HTTP/1.1 is offered', async () => {
+    const { server, port } = await slowServer(false)
+    const socket = await lab.connect(port)
+    socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
+    await once(socket, 'data')
+    const fresh = await lab.connect(port)
+    const closed = Promise.all([socket, fresh].map((each) => once(each, 'close')))
+    fresh.resume()
+    socket.resume()
+    await server.stop(never)
+    await expect(closed).resolves.toHaveLength(2)
   })
 
   test('closes idle connections at once', async () => {
@@ -174,6 +188,7 @@ describe('an answer that comes before the body has been read', () => {
     let answered = () => {}
     const handled = new Promise<void>((resolve) => (answered = resolve))
     const { port } = await lab.serve({
+      http2: true,
       onRequest: (_request, response) => {
         response.end(large)
         setImmediate(answered)
@@ -189,7 +204,7 @@ describe('an answer that comes before the body has been read', () => {
   })
 
   test('ends the stream of an HTTP/2 client that is still sending, and not its connection', async () => {
-    const { port } = await lab.serve({ onRequest: refuse })
+    const { port } = await lab.serve({ http2: true, onRequest: refuse })
     const session = lab.http2(port)
     const stream = session.request({ ':method': 'POST', ':path': '/' })
     stream.on('error', () => {})

@@ -27,7 +27,7 @@ afterEach(() => lab.close())
 
 describe('one port', () => {
   test('answers HTTP/1.1 and HTTP/2', async () => {
-    const { port } = await lab.serve({ onRequest: echo })
+    const { port } = await lab.serve({ http2: true, onRequest: echo })
     expect((await lab.fetch(port, { path: '/a' })).text).toBe('1.1 /a')
     expect(await get(lab.http2(port), '/b')).toBe('2.0 /b')
   })
@@ -123,7 +123,7 @@ describe('client certificates', () => {
   }
 
   test('are optional, and reach the handler on both protocols [GND-R72]', async () => {
-    const { port } = await lab.serve({ onRequest: whoami })
+    const { port } = await lab.serve({ http2: true, onRequest: whoami })
     const jane = await labClient(ca, 'jane')
     expect((await lab.fetch(port, jane)).text).toBe('jane')
     expect(await get(lab.http2(port, jane), '/')).toBe('jane')
@@ -244,7 +244,7 @@ describe('listening', () => {
 })
 
 test('another certificate is shown to new connections, and open ones stay [GND-R41]', async () => {
-  const { server, port } = await lab.serve({ onRequest: echo })
+  const { server, port } = await lab.serve({ http2: true, onRequest: echo })
   const session = lab.http2(port)
   expect(await get(session, '/1')).toBe('2.0 /1')
   server.setSecureContext(await labMaterial(ca, 'renewed'))

@@ -1,17 +1,23 @@
 import { constants } from 'node:crypto'
+import type { EventEmitter } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import {
   constants as constants_tlsServer,
   createSecureServer,
   type Http2SecureServer,
+  type SecureServerOptions,
   type ServerHttp2Session,
 } from 'node:http2'
+import { createServer as createHttpsServer, type Server as HttpsServer } from 'node:https'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { SecureContextOptions, TLSSocket } from 'node:tls'
 import type { Logger, Secret } from '../core/index.ts'
+import { isPoisoned } from './ambiguous-headers.ts'
 import { discardUnreadBody } from './body.ts'
+import { endByBodyProblem, watchBody } from './body-limits.ts'
 import { Connections } from './connection-tracker.ts'
+import { deliversMalformedHeaders, http2HeaderOptions } from './http2-probe.ts'
 import { type ListenAddress, listenOnAll, portOf } from './listen.ts'
 import { defaultServerLimits, type ServerLimits } from './server-limits.ts'
 
@@ -57,27 +63,24 @@ export interface TlsServerOptions {
   /** Sees each connection before its handshake, and may destroy it. */
   readonly onConnection?: (socket: Socket) => void
   readonly limits?: Partial<ServerLimits>
+  /** Whether HTTP/2 is offered next to HTTP/1.1; by default only if this runtime passes the probe. */
+  readonly http2?: boolean
   readonly log: Logger
 }
 
-/**
- * Newer Nodes would otherwise drop a header with spaces around its value, a credential for example,
- * and go on without a word, as older ones do.
- */
-const keepSpacedHeaders = { strictFieldWhitespaceValidation: false }
-
-/** One TLS port for HTTP/1.1 and HTTP/2, with optional client certificates. */
+/** One TLS port for HTTP/1.1, and for HTTP/2 where it is safe, with optional client certificates. */
 export class TlsServer {
   readonly #options: TlsServerOptions
   readonly #limits: ServerLimits
-  readonly #connections = new Connections()
+  readonly #connections: Connections
   readonly #drain = new AbortController()
   #material: TlsMaterial
-  #servers: Http2SecureServer[] = []
+  #servers: (Http2SecureServer | HttpsServer)[] = []
 
   constructor(options: TlsServerOptions) {
     this.#options = options
     this.#limits = { ...defaultServerLimits, ...options.limits }
+    this.#connections = new Connections(this.#limits.maxPipelinedRequests)
     this.#material = options.material
   }
 
@@ -93,7 +96,15 @@ export class TlsServer {
 
   /** Opens the port on every address and returns it; port 0 picks a free one. */
   async listen(addresses: readonly ListenAddress[], port: number): Promise<number> {
-    this.#servers = await listenOnAll(() => this.#createServer(), addresses, port)
+    const offersHttp2 = this.#options.http2 ?? (await deliversMalformedHeaders())
+    this.#options.log.info(
+      { http2: offersHttp2 },
+      offersHttp2
+        ? 'offering HTTP/2 and HTTP/1.1'
+        : 'offering HTTP/1.1 only: the HTTP/2 layer of this Node.js drops malformed headers',
+    )
+    const create = (): Http2SecureServer | HttpsServer => this.#createServer(offersHttp2)
+    this.#servers = await listenOnAll(create, addresses, port)
     const [first] = this.#servers
     return first ? portOf(first) : port
   }
@@ -111,48 +122,38 @@ export class TlsServer {
     await this.#connections.drain(deadline)
   }
 
-  #createServer(): Http2SecureServer {
+  #createServer(offersHttp2: boolean): Http2SecureServer | HttpsServer {
     const limits = this.#limits
-    const server = createSecureServer({
+    const options = {
       // As Node's own HTTP servers: the second half of an answer must not wait until the first one is acknowledged.
       noDelay: true,
       ...tlsContextOptions(this.#material),
-      allowHTTP1: true,
       requestCert: this.#material.clientCaPem !== undefined,
       // Verified per CA by whoever needs it: the handshake cannot say under which CA a certificate is.
       rejectUnauthorized: false,
       handshakeTimeout: limits.handshakeTimeoutMs,
-      // In megabytes. With the default of 10, one large unread answer kills the next stream.
-      maxSessionMemory: 1000,
-      maxHeaderListPairs: limits.maxHeaderCount,
-      maxSessionInvalidFrames: 100,
-      maxSessionRejectedStreams: 100,
-      maxSettings: 32,
-      maxOutstandingPings: 10,
-      ...keepSpacedHeaders,
-      settings: {
-        maxConcurrentStreams: limits.maxConcurrentStreams,
-        maxHeaderListSize: limits.maxHeaderBytes,
-        initialWindowSize: 256 * 1024,
-        enablePush: false,
-      },
-    })
-    // The HTTP/1.1 half of such a server reads these properties but has no options for them.
-    Object.assign(server, {
+    }
+    // The HTTP/1.1 half of an HTTP/2 server reads these properties but has no options for them.
+    const http1 = {
       maxHeaderSize: limits.maxHeaderBytes,
-      maxHeadersCount: limits.maxHeaderCount,
       requireHostHeader: true,
       keepAliveTimeout: limits.idleTimeoutMs,
       headersTimeout: limits.headersTimeoutMs,
       // Bodies have their own deadline where they are read: a proxied upload may take long.
       requestTimeout: 0,
       connectionsCheckingInterval: Math.min(5_000, limits.headersTimeoutMs),
-    })
+    }
+    const server = offersHttp2
+      ? Object.assign(createSecureServer({ ...options, ...http2Options(limits) }), http1)
+      : createHttpsServer({ ...options, ...http1 })
+    // Beyond a count Node drops headers silently, a credential among them: handlers count them and respond with 431.
+    Object.assign(server, { maxHeadersCount: 0 })
     this.#attach(server)
     return server
   }
 
-  #attach(server: Http2SecureServer): void {
+  // `node:http2` and `node:https` have unrelated types for the same events.
+  #attach(server: EventEmitter): void {
     const { log, onUpgrade, onConnection } = this.#options
     server.on('connection', (socket: Socket) => {
       this.#connections.accepted(socket)
@@ -163,18 +164,17 @@ export class TlsServer {
     server.on('secureConnection', (socket: TLSSocket) => {
       if (socket.alpnProtocol !== 'h2') this.#connections.openedHttp1(socket)
     })
-    server.on('session', (session) => this.#openedSession(session))
-    server.on('sessionError', (err) => log.debug({ err }, 'http2 session failed'))
-    server.on('tlsClientError', (err) => log.debug({ err }, 'tls handshake failed'))
-    // The compatibility API promises the HTTP/1.1 shape; TypeScript has two unrelated types for it.
-    server.on('request', (request, response) =>
-      this.#serve(request as unknown as IncomingMessage, response as unknown as ServerResponse),
+    server.on('session', (session: ServerHttp2Session) => this.#openedSession(session))
+    server.on('sessionError', (err: Error) => log.debug({ err }, 'http2 session failed'))
+    server.on('tlsClientError', (err: Error) => log.debug({ err }, 'tls handshake failed'))
+    server.on('request', (request: IncomingMessage, response: ServerResponse) =>
+      this.#serve(request, response),
     )
     if (onUpgrade) {
       server.on('upgrade', (request: IncomingMessage, socket: TLSSocket, head: Buffer) => {
         // Node stops listening here, and an error that nobody listens to would end the process.
         socket.on('error', (err) => log.debug({ err }, 'upgraded connection failed'))
-        if (!this.#connections.upgraded(socket)) {
+        if (!this.#connections.upgraded(socket) || isPoisoned(socket)) {
           socket.destroy()
           return
         }
@@ -189,13 +189,21 @@ export class TlsServer {
   }
 
   #serve(request: IncomingMessage, response: ServerResponse): void {
+    const isHttp2 = 'stream' in request
+    if (!isHttp2 && isPoisoned(request.socket)) return
     this.#connections.began(request, response)
     // HTTP/1.1 has been refused by the parser; a client of HTTP/2 may ignore our settings for a while.
-    if (request.httpVersionMajor === 2 && sizeOf(request) > this.#limits.maxHeaderBytes) {
+    if (isHttp2 && sizeOf(request) > this.#limits.maxHeaderBytes) {
       response.writeHead(431).end()
       return
     }
-    response.on('finish', () => discardUnreadBody(request, response, this.#limits.lingerMs))
+    const { headers } = request
+    if (!isHttp2 && (headers['transfer-encoding'] ?? headers['content-length'] ?? '0') !== '0')
+      watchBody(request, this.#limits, (problem) => endByBodyProblem(request, response, problem))
+    response.on('finish', () => {
+      if (!isHttp2 && isPoisoned(request.socket)) request.socket.destroySoon()
+      else discardUnreadBody(request, response, this.#limits.lingerMs)
+    })
     try {
       this.#options.onRequest(request, response)
     } catch (err) {
@@ -221,6 +229,26 @@ export class TlsServer {
     session.setTimeout(this.#limits.idleTimeoutMs, () => {
       if (streams === 0) session.close()
     })
+  }
+}
+
+function http2Options(limits: ServerLimits): SecureServerOptions {
+  return {
+    allowHTTP1: true,
+    // In megabytes. With the default of 10, one large unread answer kills the next stream.
+    maxSessionMemory: 1000,
+    maxHeaderListPairs: limits.maxHeaderCount,
+    maxSessionInvalidFrames: 100,
+    maxSessionRejectedStreams: 100,
+    maxSettings: 32,
+    maxOutstandingPings: 10,
+    ...http2HeaderOptions,
+    settings: {
+      maxConcurrentStreams: limits.maxConcurrentStreams,
+      maxHeaderListSize: limits.maxHeaderBytes,
+      initialWindowSize: 256 * 1024,
+      enablePush: false,
+    },
   }
 }
 

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { endToEndHeaders } from './hop-by-hop.ts'
+import { isOriginHeader } from './origin-headers.ts'
 import { headerPairs, rawHeaderValues } from './raw-headers.ts'
 
 /**
@@ -8,10 +9,9 @@ import { headerPairs, rawHeaderValues } from './raw-headers.ts'
  */
 const decisive = new RegExp(
   `^(?:${[
-    'age|alt-svc|audit-id|authentication-info|authorization|cache-control|clear-site-data|cookie|date|expires|host',
-    'location|nel|pragma|referrer-policy|report-to|retry-after|service-worker-allowed|set-cookie|status',
-    'strict-transport-security|vary|warning|www-authenticate',
-    '(?:access-control|content|cross-origin|impersonate|sallyport|sec|x-(?:content|frame|remote))-.*',
+    'age|audit-id|authentication-info|authorization|cache-control|cookie|date|expires|host|link|location|pragma',
+    'referrer-policy|refresh|retry-after|set-cookie|status|vary|warning',
+    '(?:content|cross-origin|impersonate|sallyport|sec|x-(?:content|frame|remote))-.*',
   ].join('|')})$`,
   'i',
 )
@@ -22,7 +22,10 @@ export function announcedTrailers(rawHeaders: readonly string[]): string[] {
     .flatMap((value) => value.split(','))
     .map((name) => name.trim())
   const isFit = (name: string): boolean =>
-    /^[\w-]+$/.test(name) && !decisive.test(name) && endToEndHeaders([name, '']).length > 0
+    /^[\w-]+$/.test(name) &&
+    !decisive.test(name) &&
+    !isOriginHeader(name.toLowerCase()) &&
+    endToEndHeaders([name, '']).length > 0
   return [...new Set(names.filter(isFit))]
 }
 

@@ -7,11 +7,14 @@ export {
   beginRotation,
   type KeyKeeper,
   type KeyReport,
+  keyRotationPath,
   readSigningKeys,
   replaceKeys,
+  signingKeysPath,
 } from './keys/rotation.ts'
 export { type KeyFiles, openStaticKeys } from './keys/static-keys.ts'
 export { StoredKeys, type StoredKeysParts } from './keys/stored-keys.ts'
+export { oldSigningKeys } from './keys/stored-ring.ts'
 export { legacyServiceAccountTokens } from './tokens/legacy-tokens.ts'
 export {
   serviceAccountTokens,

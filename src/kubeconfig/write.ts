@@ -111,16 +111,24 @@ const renderExtensions = (extensions: Extensions | undefined): object[] | undefi
 const base64 = (text: string | undefined): string | undefined =>
   text === undefined ? undefined : Buffer.from(text).toString('base64')
 
-/** Writes a kubeconfig for its owner's eyes only, replacing an existing file in one step. */
-export async function writeKubeconfig(path: string, config: Kubeconfig): Promise<void> {
-  await writeKubeconfigText(path, await renderKubeconfig(config))
+/** Writes a kubeconfig with mode 0600 in one step; replaces an existing file unless it must be new. */
+export async function writeKubeconfig(
+  path: string,
+  config: Kubeconfig,
+  as: 'new' | 'any' = 'any',
+): Promise<void> {
+  await writeKubeconfigText(path, await renderKubeconfig(config), as)
 }
 
 /** Writes the text of a kubeconfig in the same way. */
-export async function writeKubeconfigText(path: string, text: string): Promise<void> {
+export async function writeKubeconfigText(
+  path: string,
+  text: string,
+  as: 'new' | 'any' = 'any',
+): Promise<void> {
   try {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-    await replaceFile(path, text, 0o600)
+    await replaceFile(path, text, 0o600, as)
   } catch (cause) {
     const why = systemErrorCode(cause) ?? 'unknown error'
     throw new CommandFailed('KUBECONFIG_UNWRITABLE', `cannot write ${path}: ${why}`, {

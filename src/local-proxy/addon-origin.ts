@@ -1,8 +1,7 @@
 import { isIPv6 } from 'node:net'
-import { rawHeaderValues } from '../http/index.ts'
-import { isLabel, type ServiceId } from './proxied-path.ts'
+import type { ProxyTarget } from '../core/index.ts'
+import { addonHost, isHashedAddonHost, rawHeaderValues, readAddonHost } from '../http/index.ts'
 import { malformed, Refusal } from './refusal.ts'
-import { schemeOfPortLabel } from './services.ts'
 
 /** The host that a request was sent to. */
 export interface HostName {
@@ -37,37 +36,24 @@ export const isLoopback = (host: HostName): boolean => loopbackNames.has(host.na
 /** The port part of an authority with its colon, or nothing. */
 export const portSuffix = (host: HostName): string => host.authority.slice(host.name.length)
 
-const suffix = '.localhost'
-
-/**
- * The service whose own origin a host is: `service.namespace.localhost`, with a port in front of it,
- * and a scheme in front of that.
- */
-export function readAddonHost({ name }: HostName): ServiceId | undefined {
-  if (!name.endsWith(suffix)) return undefined
-  const labels = name.slice(0, -suffix.length).split('.')
-  const [namespace = '', service = '', port, scheme, ...more] = labels.reverse()
-  const isSound = labels.length >= 2 && more.length === 0 && labels.every(isLabel)
-  if (!isSound || (scheme !== undefined && !isScheme(scheme)))
-    throw new Refusal(
-      404,
-      `${name} is no address of an add-on: it must be SERVICE.NAMESPACE${suffix}, or PORT.SERVICE.NAMESPACE${suffix}`,
-    )
-  if (port === undefined) return { namespace, name: service }
-  const chosen = isScheme(scheme) ? scheme : schemeOfPortLabel(port)
-  return { namespace, name: service, port, ...(chosen && { scheme: chosen }) }
+/** An add-on's own origin, as a request's host names it. */
+export interface AddonOrigin {
+  readonly host: HostName
+  /** Absent for a hashed host: it is found among the Services of the cluster. */
+  readonly service?: ProxyTarget
 }
 
-const isScheme = (text: string | undefined): text is 'http' | 'https' =>
-  text === 'http' || text === 'https'
-
-/** The host of a service's own origin, of which `readAddonHost` makes the same service. */
-export function addonHostOf({ namespace, name, port, scheme }: ServiceId): string | undefined {
-  const base = `${name}.${namespace}${suffix}`
-  // The port without a name cannot be told together with a scheme.
-  if (port === undefined) return scheme === undefined ? base : undefined
-  if (!isLabel(port)) return undefined
-  return schemeOfPortLabel(port) === scheme
-    ? `${port}.${base}`
-    : `${scheme ?? 'http'}.${port}.${base}`
+/** Reads the host of an add-on's own origin; undefined for hosts that are not below `localhost`. */
+export function readAddonOrigin(host: HostName): AddonOrigin | undefined {
+  if (!host.name.endsWith('.localhost')) return undefined
+  const service = readAddonHost(host.name)
+  if (service) return { host, service }
+  if (isHashedAddonHost(host.name)) return { host }
+  // Earlier each part was a label of its own, and add-ons of a namespace shared its domain.
+  const dotted = readAddonHost(host.name.replaceAll(/\.(?!localhost$)/g, '--'))
+  const address = dotted ? addonHost(dotted) : 'SERVICE--NAMESPACE.localhost'
+  throw new Refusal(
+    404,
+    `no add-on has the host ${host.name}: use http://${address}${portSuffix(host)}/`,
+  )
 }

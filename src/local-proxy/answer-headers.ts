@@ -1,24 +1,66 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { type AddonHome, endToEndHeaders, headerPairs, homeCookie } from '../http/index.ts'
+import {
+  endToEndHeaders,
+  headerPairs,
+  homeCookie,
+  isOriginHeader,
+  sandboxPolicy,
+  withoutSandbox,
+} from '../http/index.ts'
+import type { HostName } from './addon-origin.ts'
+import type { SeenCookies } from './seen-cookies.ts'
 
-/** What is known of the application behind an answer. */
-export interface AnswerHome extends AddonHome {
+/** Where the client sees a response, which decides what the response may do there. */
+export type ResponsePlace =
+  /** The API itself, on the plain origin. */
+  | { readonly kind: 'api' }
+  /** Content of an application behind the API server, on the plain origin: at `mount` instead of `prefix`. */
+  | { readonly kind: 'shared'; readonly prefix: string; readonly mount: string }
+  /** Content of an add-on on its own origin, where `prefix` is the root. */
+  | { readonly kind: 'own'; readonly prefix: string; readonly host: HostName }
+
+/** What headers are rewritten with. */
+export interface HeaderRewriting {
   /** The API server's address: links to it are links to the application. */
   readonly server: string
-  /** Whether a page may run with the rights of its origin. */
-  readonly trusted: boolean
+  readonly cookies: SeenCookies
 }
 
 /**
- * A page of an add-on on the origin that it shares with the API runs as if it had no origin at all:
- * whatever it asks for is then foreign, and refused.
+ * On the plain origin everything from upstream is data: documents have an opaque origin and run no script, whatever
+ * the path was taken for, and other origins cannot embed it. Only our own pages and the files of `--www` run there.
  */
-const sandbox = 'sandbox allow-scripts allow-forms allow-popups allow-downloads'
+const dataOnly = [
+  ['content-security-policy', sandboxPolicy],
+  ['x-content-type-options', 'nosniff'],
+  ['cross-origin-resource-policy', 'same-origin'],
+] as const
 
-/** The headers of an answer as the client gets them, as a flat list. */
-export function answerHeaders(headers: IncomingHttpHeaders, home?: AnswerHome): string[] {
-  const kept = endToEndHeaders(flatten(headers))
-  return home ? atHome(kept, home) : kept
+/** Of which browsers take the first value, or none of several. */
+const replaced: ReadonlySet<string> = new Set([
+  'x-content-type-options',
+  'cross-origin-resource-policy',
+])
+
+/** By which a setter of cookies is known: browsers keep the cookies of each of these apart. */
+export const cookieSetterAt = (place: ResponsePlace): string => {
+  if (place.kind === 'own') return place.host.name
+  return place.kind === 'shared' ? place.mount : 'api'
+}
+
+/** The headers of a response as the client gets them, as a flat list. */
+export function answerHeaders(
+  headers: IncomingHttpHeaders,
+  place: ResponsePlace,
+  rewriting: HeaderRewriting,
+): string[] {
+  const kept: string[] = []
+  for (const [name, sent] of headerPairs(endToEndHeaders(flatten(headers)))) {
+    if (name === 'set-cookie') rewriting.cookies.add(cookieSetterAt(place), sent)
+    const value = valueAt(place, name, sent, rewriting.server)
+    if (value !== undefined) kept.push(name, value)
+  }
+  return place.kind === 'own' ? kept : kept.concat(...dataOnly)
 }
 
 function flatten(headers: IncomingHttpHeaders): string[] {
@@ -31,20 +73,29 @@ function flatten(headers: IncomingHttpHeaders): string[] {
   return flat
 }
 
-function atHome(headers: readonly string[], home: AnswerHome): string[] {
-  const kept: string[] = []
-  for (const [name, value] of headerPairs(headers)) {
-    if (name === 'set-cookie') kept.push(name, homeCookie(value, home))
-    else if (name === 'location' || name === 'content-location')
-      kept.push(name, homeLocation(value, home))
-    else kept.push(name, value)
-  }
-  if (!home.trusted) kept.push('content-security-policy', sandbox)
-  return kept
+function valueAt(
+  place: ResponsePlace,
+  name: string,
+  value: string,
+  server: string,
+): string | undefined {
+  if (place.kind !== 'own' && replaced.has(name)) return undefined
+  if (place.kind === 'api') return value
+  if (place.kind === 'shared' && isOriginHeader(name)) return undefined
+  const home = { prefix: place.prefix, mount: place.kind === 'own' ? '' : place.mount }
+  if (name === 'set-cookie') return homeCookie(value, home)
+  if (name === 'location' || name === 'content-location') return homeLocation(value, home, server)
+  // Added by our API server for the origin that it shares with add-ons; here the add-on is alone.
+  if (name === 'content-security-policy' && place.kind === 'own') return withoutSandbox(value)
+  return value
 }
 
 /** The API server has put the proxy's path before an application's links; the client knows another one. */
-function homeLocation(value: string, { prefix, mount, server }: AnswerHome): string {
+function homeLocation(
+  value: string,
+  { prefix, mount }: { readonly prefix: string; readonly mount: string },
+  server: string,
+): string {
   const path = value.startsWith(`${server}/`) ? value.slice(server.length) : value
   if (!path.startsWith(prefix)) return value
   const rest = path.slice(prefix.length)

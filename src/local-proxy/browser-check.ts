@@ -2,15 +2,16 @@ import { rawHeaderValues } from '../http/index.ts'
 import type { HostName } from './addon-origin.ts'
 import { forbidden, malformed } from './refusal.ts'
 
-/** What a browser says about a page that asks; `undefined` from other clients. */
-interface FetchMetadata {
+/** What a browser sends about the page behind a request; `undefined` from other clients. */
+interface PageHeaders {
   readonly origin: string | undefined
+  readonly referer: string | undefined
   readonly site: string | undefined
   readonly mode: string | undefined
   readonly dest: string | undefined
 }
 
-/** What of a request is needed to tell where it comes from. */
+/** The parts of a request that say from where it comes. */
 export interface BrowserRequest {
   readonly method: string
   readonly rawHeaders: readonly string[]
@@ -18,25 +19,49 @@ export interface BrowserRequest {
 }
 
 /**
- * Refuses requests that a page of another origin makes: we would lend it the user's rights. Other
- * ports of `localhost` and other add-ons are other origins. A link may still lead here: a page that
- * opens another one cannot read it.
+ * Refuses requests of pages of another origin, which would act with the user's rights. Other ports of `localhost` and
+ * other add-ons are other origins. A link may still lead here: a page that opens another one cannot read it.
  */
 export function refuseForeignPages(request: BrowserRequest): void {
-  const said = metadataOf(request.rawHeaders)
-  checkOrigin(said, request.host)
-  if (said.site === undefined || said.site === 'same-origin' || said.site === 'none') return
-  if (isPlainNavigation(request.method, said)) return
-  throw forbidden(`a page of another origin may not ask here (Sec-Fetch-Site: ${shown(said.site)})`)
+  const page = pageHeaders(request.rawHeaders)
+  const own = `http://${request.host.authority}`
+  checkOrigin(page, own)
+  if (page.site === undefined) {
+    checkReferer(request.method, page, own)
+    return
+  }
+  if (page.site === 'same-origin' || page.site === 'none') return
+  if (isRead(request.method) && page.mode === 'navigate' && page.dest === 'document') return
+  throw forbidden(`pages of other origins have no access (Sec-Fetch-Site: ${shown(page.site)})`)
 }
 
-/** Whether a browser asks in order to show the answer as a page or a frame. */
+/** What a browser would run with the rights of the origin, or put into a page that has them. */
+const executed: ReadonlySet<string> = new Set([
+  'audioworklet',
+  'paintworklet',
+  'script',
+  'serviceworker',
+  'sharedworker',
+  'style',
+  'worker',
+  'xslt',
+])
+
+/** On the origin of the API everything from upstream is data, also for a page that may read it. */
+export function refuseExecution(rawHeaders: readonly string[]): void {
+  const dest = rawHeaderValues(rawHeaders, 'sec-fetch-dest').find((each) => executed.has(each))
+  if (dest !== undefined || rawHeaderValues(rawHeaders, 'service-worker').length > 0)
+    throw forbidden(`content of the cluster is not executed here (${dest ?? 'service worker'})`)
+}
+
+/** Whether a browser sends the request in order to show the response as a page or a frame. */
 export const isNavigation = (rawHeaders: readonly string[]): boolean =>
   rawHeaderValues(rawHeaders, 'sec-fetch-mode').includes('navigate')
 
-function metadataOf(rawHeaders: readonly string[]): FetchMetadata {
+function pageHeaders(rawHeaders: readonly string[]): PageHeaders {
   return {
     origin: single(rawHeaders, 'origin'),
+    referer: single(rawHeaders, 'referer'),
     site: single(rawHeaders, 'sec-fetch-site'),
     mode: single(rawHeaders, 'sec-fetch-mode'),
     dest: single(rawHeaders, 'sec-fetch-dest'),
@@ -49,14 +74,20 @@ function single(rawHeaders: readonly string[], name: string): string | undefined
   return values[0]
 }
 
-function checkOrigin({ origin, site }: FetchMetadata, host: HostName): void {
-  if (origin === undefined || origin.toLowerCase() === `http://${host.authority}`) return
+function checkOrigin({ origin, site }: PageHeaders, own: string): void {
+  if (origin === undefined || origin.toLowerCase() === own) return
   // A page that sends no referrer posts its own forms with the origin null.
   if (origin === 'null' && site === 'same-origin') return
-  throw forbidden(`pages of the origin ${shown(origin)} may not ask here`)
+  throw forbidden(`pages of the origin ${shown(origin)} have no access`)
 }
 
-const isPlainNavigation = (method: string, { mode, dest }: FetchMetadata): boolean =>
-  (method === 'GET' || method === 'HEAD') && mode === 'navigate' && dest === 'document'
+/** Browsers without fetch metadata name the page of a form in its Referer, if not in its Origin. */
+function checkReferer(method: string, { origin, referer }: PageHeaders, own: string): void {
+  if (referer === undefined || origin !== undefined || isRead(method)) return
+  if (!URL.canParse(referer) || new URL(referer).origin !== own)
+    throw forbidden(`pages of ${shown(referer)} have no access (Referer)`)
+}
+
+const isRead = (method: string): boolean => method === 'GET' || method === 'HEAD'
 
 const shown = (value: string): string => JSON.stringify(value.slice(0, 100))

@@ -47,6 +47,8 @@ export class FakeApiServer {
   cluster: FakeCluster = emptyCluster
   /** Answers of a test's own, by path without query. */
   readonly answers = new Map<string, Answer>()
+  /** Answers what is at a path of a proxied application and has no answer of its own. */
+  fallback: Answer | undefined
   /** Answers to a request for another protocol, by path without query, as they go over the wire. */
   readonly upgradeAnswers = new Map<string, string>()
   readonly #server: Server
@@ -97,7 +99,7 @@ export class FakeApiServer {
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = (request.url ?? '').replace(/\?.*/, '')
-    const special = this.answers.get(path)
+    const special = this.answers.get(path) ?? (/\/proxy\b/.test(path) ? this.fallback : undefined)
     if (special) {
       this.#remember(request, '')
       special(request, response)

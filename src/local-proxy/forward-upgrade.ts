@@ -3,8 +3,8 @@ import { Socket } from 'node:net'
 import { type Duplex, pipeline } from 'node:stream'
 import { responseHead } from '../http/index.ts'
 import { answerHeaders } from './answer-headers.ts'
-import type { ForwardPlan } from './forward.ts'
-import type { UpgradeOutcome, Upstream } from './proxy-upstream.ts'
+import type { ForwardParts, ForwardPlan } from './forward.ts'
+import type { UpgradeOutcome } from './proxy-upstream.ts'
 import { requestHeaders } from './request-headers.ts'
 
 /** What Go, and so kubectl, does where no period is asked for. */
@@ -21,7 +21,7 @@ export interface UpgradingClient {
 
 /** Asks the API server for the protocol and joins the two connections; rejects while nothing is answered. */
 export async function forwardUpgrade(
-  upstream: Upstream,
+  parts: ForwardParts,
   plan: ForwardPlan,
   client: UpgradingClient,
   keepAliveMs: number,
@@ -30,44 +30,43 @@ export async function forwardUpgrade(
   const gone = new AbortController()
   const onGone = (): void => gone.abort()
   socket.once('close', onGone)
-  const outcome = await upstream.upgrade({
+  const outcome = await parts.upstream.upgrade({
     method: request.method ?? 'GET',
     path: plan.path,
     headers: {
-      ...requestHeaders(request, plan.addonHost),
+      ...requestHeaders(request, plan, parts),
       connection: 'Upgrade',
       upgrade: protocol,
     },
-    ...(plan.home && { relayed: true }),
+    ...(plan.place.kind !== 'api' && { relayed: true }),
     signal: gone.signal,
   })
   socket.off('close', onGone)
+  const kept = answerHeaders(outcome.headers, plan.place, parts)
   if (outcome.kind === 'refused') {
-    relayRefusal(outcome, plan, socket)
+    relayRefusal(outcome, kept, socket)
     return
   }
   keepAlive([socket, outcome.socket], keepAliveMs)
-  join(outcome, plan, client)
+  join(outcome, kept, client)
 }
 
 /** An ordinary answer ends the connection: what the client has sent behind it is no request of ours. */
 function relayRefusal(
-  { status, headers, body }: Extract<UpgradeOutcome, { kind: 'refused' }>,
-  plan: ForwardPlan,
+  { status, body }: Extract<UpgradeOutcome, { kind: 'refused' }>,
+  kept: readonly string[],
   socket: Duplex,
 ): void {
-  const kept = answerHeaders(headers, plan.home)
   socket.write(responseHead(status, [...kept, 'Connection', 'close']), 'latin1')
   socket.resume()
   pipeline(body, socket, () => socket.destroy())
 }
 
 function join(
-  { headers, socket: server }: Extract<UpgradeOutcome, { kind: 'switched' }>,
-  plan: ForwardPlan,
+  { socket: server }: Extract<UpgradeOutcome, { kind: 'switched' }>,
+  kept: readonly string[],
   { socket, head, protocol }: UpgradingClient,
 ): void {
-  const kept = answerHeaders(headers, plan.home)
   socket.write(responseHead(101, ['Upgrade', protocol, 'Connection', 'Upgrade', ...kept]), 'latin1')
   if (head.length > 0) server.write(head)
   // Each direction ends by itself; a cut on one side is a cut on the other.

@@ -2,40 +2,42 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
 import { defaultServerLimits, discardUnreadBody } from '../http/index.ts'
 import type { HostName } from './addon-origin.ts'
-import { type AnswerHome, answerHeaders } from './answer-headers.ts'
+import { answerHeaders, type HeaderRewriting, type ResponsePlace } from './answer-headers.ts'
 import { AnswerUnusable } from './answer-unusable.ts'
 import type { HeaderRecord, Upstream, UpstreamResponse } from './proxy-upstream.ts'
-import { requestHeaders } from './request-headers.ts'
+import { type RequestRewriting, requestHeaders } from './request-headers.ts'
 
-/** Where a request goes, and for whom its answer is made fit. */
+/** Where a request goes, and where its response is shown. */
 export interface ForwardPlan {
   readonly kind: 'forward'
   /** Path and query at the API server. */
   readonly path: string
-  /** Absent for the API itself. */
-  readonly home?: AnswerHome
-  /** The host of an add-on's own origin. */
-  readonly addonHost?: HostName
+  readonly host: HostName
+  readonly place: ResponsePlace
+}
+
+/** What every request is forwarded with. */
+export interface ForwardParts extends HeaderRewriting, RequestRewriting {
+  readonly upstream: Upstream
 }
 
 /** Sends a request on and its answer back, each as it arrives; rejects while nothing has been answered. */
 export async function forward(
-  upstream: Upstream,
+  parts: ForwardParts,
   plan: ForwardPlan,
-  request: IncomingMessage,
-  response: ServerResponse,
+  { request, response }: { readonly request: IncomingMessage; readonly response: ServerResponse },
 ): Promise<void> {
   const { method = 'GET' } = request
   const gone = new AbortController()
   response.once('close', () => {
     if (!response.writableFinished) gone.abort()
   })
-  const answer = await upstream.send({
+  const answer = await parts.upstream.send({
     method,
     path: plan.path,
-    headers: framed(request, requestHeaders(request, plan.addonHost)),
+    headers: framed(request, requestHeaders(request, plan, parts)),
     ...(hasBody(request) && { stream: request }),
-    ...(plan.home && { relayed: true }),
+    ...(plan.place.kind !== 'api' && { relayed: true }),
     signal: gone.signal,
   })
   // A server that has said all wants no more: what is left of the body would wait for it in vain.
@@ -44,16 +46,20 @@ export async function forward(
   })
   const { lingerMs } = defaultServerLimits
   response.once('finish', () => discardUnreadBody(request, response, lingerMs))
-  writeHead(response, answer, plan)
+  writeHead(response, answer, () => answerHeaders(answer.headers, plan.place, parts))
   // A watch may be silent for long; its client must know at once that it is open.
   response.flushHeaders()
   await copy(answer.body, response)
 }
 
 /** An answer whose head cannot be sent on must not keep its connection. */
-function writeHead(response: ServerResponse, answer: UpstreamResponse, plan: ForwardPlan): void {
+function writeHead(
+  response: ServerResponse,
+  answer: UpstreamResponse,
+  headers: () => string[],
+): void {
   try {
-    response.writeHead(answer.status, answerHeaders(answer.headers, plan.home))
+    response.writeHead(answer.status, headers())
   } catch (cause) {
     answer.body.on('error', () => {}).destroy()
     throw new AnswerUnusable('the head of the answer is not HTTP', { cause })
@@ -90,7 +96,8 @@ function copy(body: Readable, response: ServerResponse): Promise<void> {
   })
 }
 
-const hasBody = ({ headers }: IncomingMessage): boolean =>
+/** Whether a request has a body. */
+export const hasBody = ({ headers }: IncomingMessage): boolean =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 
 /** Methods whose bodies Node frames by itself. */

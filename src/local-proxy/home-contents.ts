@@ -1,10 +1,21 @@
+import { type ProxyTarget, proxyId } from '../core/index.ts'
 import type { ApiReader } from './api-reader.ts'
-import { isLabel, type ServiceId, servicePrefix } from './proxied-path.ts'
-import { defaultPort, field, isWebPort, readPorts, type ServicePort, withPort } from './services.ts'
+import {
+  defaultPort,
+  field,
+  isWebPort,
+  listItems,
+  listServices,
+  maxNamespaces,
+  readPorts,
+  type ServicePort,
+  serviceTarget,
+  textAt,
+} from './services.ts'
 
 /** A port of a service that the user may open in a browser. */
 export interface AddonPort {
-  readonly service: ServiceId
+  readonly service: ProxyTarget
   /** As a person names the port. */
   readonly label: string
   /** Whether the address without a port leads here. */
@@ -19,22 +30,18 @@ export interface HomeContents {
   readonly namespaces: readonly string[]
 }
 
-const maxNamespaces = 30
-
 /** Asks the API what the user may open; what may not be read is left out. */
 export async function gatherHome(
   api: ApiReader,
   ownNamespace: string,
   signal: AbortSignal,
 ): Promise<HomeContents> {
-  const [user, namespaces, everyService, mayProxyAll] = await Promise.all([
+  const [user, namespaces, mayProxyAll] = await Promise.all([
     userName(api, signal),
     names(api, '/api/v1/namespaces?limit=500', signal),
-    items(api, '/api/v1/services?limit=1000', signal),
     mayProxyEverything(api, signal),
   ])
-  const searched = [...new Set([ownNamespace, ...(namespaces ?? [])])].slice(0, maxNamespaces)
-  const services = everyService ?? (await servicesOf(api, searched, signal))
+  const services = await listServices(api, [ownNamespace, ...(namespaces ?? [])], signal)
   const candidates = services.flatMap(webPortsOf)
   const addons = mayProxyAll ? candidates : await permitted(api, candidates, signal)
   return {
@@ -44,33 +51,13 @@ export async function gatherHome(
   }
 }
 
-async function items(
-  api: ApiReader,
-  path: string,
-  signal: AbortSignal,
-): Promise<readonly unknown[] | undefined> {
-  const list = field(await api.get(path, signal), 'items')
-  return Array.isArray(list) ? list : undefined
-}
-
 async function names(
   api: ApiReader,
   path: string,
   signal: AbortSignal,
 ): Promise<readonly string[] | undefined> {
-  const found = await items(api, path, signal)
+  const found = await listItems(api, path, signal)
   return found?.map((item) => textAt(item, 'metadata', 'name')).filter((name) => name !== '')
-}
-
-async function servicesOf(
-  api: ApiReader,
-  namespaces: readonly string[],
-  signal: AbortSignal,
-): Promise<readonly unknown[]> {
-  const lists = await Promise.all(
-    namespaces.map((name) => items(api, `/api/v1/namespaces/${name}/services?limit=500`, signal)),
-  )
-  return lists.flatMap((list) => list ?? [])
 }
 
 /** Who the API server takes us for; `undefined` if it does not say. */
@@ -108,7 +95,7 @@ async function permitted(
     ),
   )
   return candidates.filter(({ service }) =>
-    (rules.get(service.namespace) ?? []).some((rule) => covers(rule, idOf(service))),
+    (rules.get(service.namespace) ?? []).some((rule) => covers(rule, proxyId(service))),
   )
 }
 
@@ -126,9 +113,6 @@ async function rulesOf(
   const rules = field(field(answer, 'status'), 'resourceRules')
   return Array.isArray(rules) ? rules : []
 }
-
-/** The name of a service in the eyes of RBAC: the whole part of the path, with scheme and port. */
-const idOf = (service: ServiceId): string => servicePrefix(service).split('/').at(-2) ?? ''
 
 function covers(rule: unknown, id: string): boolean {
   const has = (name: string, ...wanted: readonly string[]): boolean => {
@@ -157,7 +141,7 @@ function webPortsOf(service: unknown): AddonPort[] {
     .filter(isWebPort)
     .filter(hasPlainName)
     .map((port) => ({
-      service: withPort({ namespace, name }, port),
+      service: serviceTarget(namespace, name, port),
       label: labelOf(port),
       isDefault: port === first,
     }))
@@ -170,7 +154,4 @@ const hasPlainName = ({ name }: ServicePort): boolean => !name || isLabel(name)
 const labelOf = ({ name, port }: ServicePort): string =>
   name && name !== String(port) ? `${name} ${port}` : String(port)
 
-function textAt(value: unknown, ...path: readonly string[]): string {
-  const found = path.reduce<unknown>(field, value)
-  return typeof found === 'string' ? found : ''
-}
+const isLabel = (text: string): boolean => /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(text)

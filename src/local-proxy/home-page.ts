@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { addonHostOf, type HostName, isLoopback, portSuffix } from './addon-origin.ts'
+import { type ProxyTarget, proxyPrefix } from '../core/index.ts'
+import { type HostName, isLoopback, portSuffix } from './addon-origin.ts'
 import type { AddonPort, HomeContents } from './home-contents.ts'
-import { servicePrefix } from './proxied-path.ts'
 
 /** The style of the page at `/`, for light and dark. */
 const homeStyle = `
@@ -52,6 +52,8 @@ export interface HomePlace {
   readonly host: HostName
   /** Before the paths of the API; without a slash at its end. */
   readonly apiMount: string
+  /** The host of a Service's own origin. */
+  readonly hostOf: (service: ProxyTarget) => string
 }
 
 const styleHash = createHash('sha256').update(homeStyle).digest('base64')
@@ -129,10 +131,13 @@ function addonLink(port: AddonPort, place: HomePlace): string {
 const breakable = (address: string): string => escapeHtml(address).replaceAll(/[./]/g, '<wbr>$&')
 
 /** Names below `localhost` lead to this machine only in a browser that runs on it. */
-function addonAddress({ service, isDefault }: AddonPort, { host, apiMount }: HomePlace): string {
-  const { namespace, name } = service
-  const own = isLoopback(host) && addonHostOf(isDefault ? { namespace, name } : service)
-  return own ? `http://${own}${portSuffix(host)}/` : `${apiMount}${servicePrefix(service)}/`
+function addonAddress(
+  { service, isDefault }: AddonPort,
+  { host, apiMount, hostOf }: HomePlace,
+): string {
+  if (!isLoopback(host)) return `${apiMount}${proxyPrefix(service)}/`
+  const own = hostOf(isDefault ? { ...service, port: '', scheme: '' } : service)
+  return `http://${own}${portSuffix(host)}/`
 }
 
 function namespacesSection(namespaces: readonly string[], { apiMount }: HomePlace): string {

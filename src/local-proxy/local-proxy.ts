@@ -1,12 +1,27 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { isIPv6, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { aborted, type Clock, type Component, type Logger, neverFails } from '../core/index.ts'
-import { defaultServerLimits, listenOnAll } from '../http/index.ts'
+import {
+  aborted,
+  type Clock,
+  type Component,
+  type Logger,
+  neverFails,
+  type ProxyTarget,
+} from '../core/index.ts'
+import {
+  allowedHeaders,
+  defaultServerLimits,
+  endByBodyProblem,
+  isIdentityHeader,
+  listenOnAll,
+  rememberByName,
+  watchBody,
+} from '../http/index.ts'
 import type { HostName } from './addon-origin.ts'
 import { ApiReader } from './api-reader.ts'
 import { withRefusalsChecked } from './credential-check.ts'
-import { forward } from './forward.ts'
+import { type ForwardParts, forward, hasBody } from './forward.ts'
 import { forwardUpgrade } from './forward-upgrade.ts'
 import { gatherHome } from './home-contents.ts'
 import { homeHeaders, renderHome } from './home-page.ts'
@@ -20,6 +35,7 @@ import {
   pageNotFound,
 } from './refusal.ts'
 import { type FilterOptions, RequestFilter } from './request-filter.ts'
+import { SeenCookies } from './seen-cookies.ts'
 import { ServiceLookup } from './services.ts'
 import { StaticFiles } from './static-files.ts'
 import { listenOnUnixSocket, removeUnixSocket } from './unix-socket.ts'
@@ -43,6 +59,8 @@ export interface LocalProxyOptions {
   readonly filter?: FilterOptions
   /** TCP keep-alive period of upgraded connections in milliseconds; 0 is the default period. */
   readonly keepAliveMs: number
+  /** Headers that are passed on although their names look like claims to an identity. */
+  readonly allowedRequestHeaders?: readonly string[]
   readonly clock: Clock
   readonly log: Logger
 }
@@ -55,6 +73,7 @@ export class LocalProxy implements Component {
   readonly #api: ApiReader
   readonly #planner: Planner
   readonly #files: StaticFiles | undefined
+  readonly #forwarding: ForwardParts
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
   /** Connections with a request that could be read in two ways: what follows on them is not read. */
@@ -67,16 +86,22 @@ export class LocalProxy implements Component {
     const upstream = withRefusalsChecked(options.upstream, clock)
     this.#options = { ...options, upstream }
     this.#api = new ApiReader(upstream)
-    const lookup = new ServiceLookup(this.#api, clock)
+    const allowed = allowedHeaders(options.allowedRequestHeaders ?? [])
+    this.#forwarding = {
+      upstream,
+      server: upstream.server,
+      cookies: new SeenCookies(),
+      isIdentityHeader: rememberByName((name) => isIdentityHeader(name, allowed)),
+    }
+    const services = new ServiceLookup(this.#api, options.namespace, clock)
     this.#files = www && new StaticFiles(www.directory)
     this.#planner = {
-      server: upstream.server,
       routes: {
         apiPrefix: asPrefix(options.apiPrefix),
         ...(www && { staticPrefix: asPrefix(www.prefix) }),
       },
       ...(filter && { filter: new RequestFilter(filter) }),
-      complete: (service) => lookup.complete(service),
+      services,
     }
     this.#server = this.#createServer()
   }
@@ -145,14 +170,18 @@ export class LocalProxy implements Component {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { upstream, log } = this.#options
+    const { log } = this.#options
     if (this.#condemned.has(request.socket)) return
     try {
       const planned = planRequest(request, this.#planner)
+      if (hasBody(request))
+        watchBody(request, defaultServerLimits, (problem) =>
+          endByBodyProblem(request, response, problem),
+        )
       const plan = planned instanceof Promise ? await planned : planned
       switch (plan.kind) {
         case 'forward':
-          await forward(upstream, plan, request, response)
+          await forward(this.#forwarding, plan, { request, response })
           break
         case 'static':
           await this.#serveFile(plan.path, request, response)
@@ -175,14 +204,15 @@ export class LocalProxy implements Component {
   }
 
   async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
-    const { upstream, keepAliveMs, log } = this.#options
+    const { keepAliveMs, log } = this.#options
     // Node stops listening here, and an error that nobody listens to would end the process.
     socket.on('error', (err) => log.debug({ err }, 'upgraded connection failed'))
     try {
       const plan = await planRequest(request, this.#planner)
       const protocol = checkUpgrade(request)
       if (plan.kind !== 'forward') throw malformed('there is nothing to upgrade here')
-      await forwardUpgrade(upstream, plan, { request, socket, head, protocol }, keepAliveMs)
+      const client = { request, socket, head, protocol }
+      await forwardUpgrade(this.#forwarding, plan, client, keepAliveMs)
     } catch (error) {
       answerUpgradeFailure(socket, error, log)
     }
@@ -200,9 +230,11 @@ export class LocalProxy implements Component {
   ): Promise<void> {
     const { upstream, namespace } = this.#options
     const contents = await gatherHome(this.#api, namespace, AbortSignal.timeout(10_000))
-    const { apiPrefix } = this.#planner.routes
+    const { routes, services } = this.#planner
+    const { apiPrefix } = routes
     const apiMount = apiPrefix.startsWith('/api') ? '' : apiPrefix.slice(0, -1)
-    const page = renderHome(contents, { server: upstream.server, host, apiMount })
+    const hostOf = (service: ProxyTarget): string => services.hostOf(service)
+    const page = renderHome(contents, { server: upstream.server, host, apiMount, hostOf })
     response.writeHead(200, { ...homeHeaders, 'Content-Length': Buffer.byteLength(page) })
     response.end(request.method === 'HEAD' ? undefined : page)
   }

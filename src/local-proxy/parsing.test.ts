@@ -79,17 +79,17 @@ describe('byte ranges of ten bytes', () => {
 
 describe('ports of services', () => {
   test.each([
-    [{ port: 80 }, true, undefined],
+    [{ port: 80 }, true, ''],
     [{ port: 443 }, true, 'https'],
-    [{ port: 5432 }, false, undefined],
-    [{ port: 5432, name: 'http-admin' }, true, undefined],
+    [{ port: 5432 }, false, ''],
+    [{ port: 5432, name: 'http-admin' }, true, ''],
     [{ port: 9443, name: 'https' }, true, 'https'],
     [{ port: 9443, appProtocol: 'HTTPS' }, true, 'https'],
-    [{ port: 443, name: 'https', appProtocol: 'http' }, true, undefined],
-    [{ port: 80, appProtocol: 'grpc' }, false, undefined],
-    [{ port: 80, protocol: 'UDP' }, false, undefined],
+    [{ port: 443, name: 'https', appProtocol: 'http' }, true, ''],
+    [{ port: 80, appProtocol: 'grpc' }, false, ''],
+    [{ port: 80, protocol: 'UDP' }, false, ''],
     [{ port: 443, name: 'web' }, true, 'https'],
-    [{ port: 443, name: 'http-old' }, true, undefined],
+    [{ port: 443, name: 'http-old' }, true, ''],
     [{ port: 9000, name: 'proxy-tls' }, true, 'https'],
   ])('%o: for a browser %j, scheme %j', (port, isWeb, scheme) => {
     expect(isWebPort(port)).toBe(isWeb)

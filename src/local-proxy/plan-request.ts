@@ -1,26 +1,20 @@
 import type { IncomingMessage } from 'node:http'
-import { acceptedTypes, refuseAmbiguousHeaders } from '../http/index.ts'
+import { isProxied, parseRequestInfo, proxyPrefix, type RequestInfo } from '../core/index.ts'
+import { acceptedTypes, maxForwardedHeaders, refuseAmbiguousHeaders } from '../http/index.ts'
 import {
-  addonHostOf,
+  type AddonOrigin,
   type HostName,
   isLoopback,
   portSuffix,
-  readAddonHost,
+  readAddonOrigin,
   readHost,
 } from './addon-origin.ts'
-import type { AnswerHome } from './answer-headers.ts'
-import { isNavigation, refuseForeignPages } from './browser-check.ts'
+import { isNavigation, refuseExecution, refuseForeignPages } from './browser-check.ts'
 import type { ForwardPlan } from './forward.ts'
-import { type ProxiedPath, readProxiedPath, type ServiceId, servicePrefix } from './proxied-path.ts'
-import { forbidden, malformed, pageNotFound, Refusal } from './refusal.ts'
+import { forbidden, pageNotFound, Refusal } from './refusal.ts'
 import type { RequestFilter } from './request-filter.ts'
-import {
-  cleanPath,
-  decodePath,
-  readTarget,
-  refuseDotSegments,
-  type Target,
-} from './request-target.ts'
+import { cleanPath, decodePath, readTarget, type Target } from './request-target.ts'
+import type { ServiceLookup } from './services.ts'
 
 /** Under which paths what is served. */
 export interface RouteOptions {
@@ -69,13 +63,10 @@ export interface Planner {
   /** Absent if nothing is to be filtered. */
   readonly filter?: RequestFilter
   readonly routes: RouteOptions
-  /** The API server's address. */
-  readonly server: string
-  /** Finds the port of a service whose address names none. */
-  complete(service: ServiceId): Promise<ServiceId>
+  readonly services: Pick<ServiceLookup, 'complete' | 'find' | 'hostOf'>
 }
 
-type Head = Pick<IncomingMessage, 'method' | 'url' | 'headers' | 'rawHeaders'>
+type Head = Pick<IncomingMessage, 'method' | 'url' | 'headers' | 'rawHeaders' | 'httpVersion'>
 
 interface Asked {
   readonly method: string
@@ -89,40 +80,60 @@ interface Asked {
  * at once wherever nobody has to be asked.
  */
 export function planRequest(head: Head, planner: Planner): Plan | Promise<Plan> {
-  refuseAmbiguousHeaders(head)
   const { method = 'GET', rawHeaders } = head
+  if (rawHeaders.length > 2 * maxForwardedHeaders)
+    throw new Refusal(
+      431,
+      `Request Header Fields Too Large: more than ${maxForwardedHeaders} lines`,
+    )
+  refuseAmbiguousHeaders(head)
   const host = readHost(rawHeaders)
   const target = readTarget(head.url ?? '')
   if (method === 'TRACE' || method === 'CONNECT') throw new Refusal(405, 'Method Not Allowed')
   planner.filter?.checkHost(host)
   if (planner.filter) refuseForeignPages({ method, rawHeaders, host })
   const asked = { method, host, target, head }
-  const addon = readAddonHost(host)
+  const addon = readAddonOrigin(host)
   return addon ? planForAddon(asked, addon, planner) : planForPlainOrigin(asked, planner)
 }
 
 /** An add-on's own origin leads to the add-on and to nothing else. */
 async function planForAddon(
   { method, host, target }: Asked,
-  addon: ServiceId,
-  planner: Planner,
+  addon: AddonOrigin,
+  { services, filter }: Planner,
 ): Promise<ForwardPlan> {
-  refuseDotSegments(target.path)
-  const service = await planner.complete(addon)
-  const prefix = servicePrefix(service)
-  const path = prefix + restOf(target.path, [prefix, servicePrefix(addon)])
-  planner.filter?.checkPath(method, decodePath(path))
-  const home = { prefix, mount: '', server: planner.server, trusted: true }
-  return { kind: 'forward', path: path + target.query, home, addonHost: host }
+  const named = addon.service ?? (await services.find(host.name))
+  if (!named)
+    throw new Refusal(
+      404,
+      `no service that you may list has the host ${host.name}: open it by its path at the API once`,
+    )
+  const service = await services.complete(named)
+  const prefix = proxyPrefix(service)
+  const path = prefix + ownRest(target.path, [prefix, proxyPrefix(named)])
+  filter?.checkPath(method, decodePath(path))
+  // The path that the API server will parse is parsed here, too: it leads to this add-on, or nowhere.
+  const { proxy } = parseRequestInfo('GET', path)
+  if (!proxy || proxyPrefix(proxy) !== prefix) throw forbidden('the path leaves the add-on')
+  return { kind: 'forward', path: path + target.query, host, place: { kind: 'own', prefix, host } }
 }
 
 /** The API server writes its own path into an application's links, so the add-on's own may come back with it. */
-function restOf(path: string, own: readonly string[]): string {
-  const proxied = readProxiedPath(decodePath(path))
-  if (!proxied) return path
-  const prefix = own.find((each) => each === proxied.prefix && path.startsWith(each))
-  if (prefix !== undefined) return path.slice(prefix.length) || '/'
+function ownRest(path: string, own: readonly string[]): string {
+  const info = parsed(path)
+  if (!info?.proxy) return path
+  if (own.includes(proxyPrefix(info.proxy))) return info.rest || '/'
   throw forbidden('the API is not served at the address of an add-on')
+}
+
+/** What means nothing to an API server may still be a path of an add-on. */
+function parsed(path: string): RequestInfo | undefined {
+  try {
+    return parseRequestInfo('GET', path)
+  } catch {
+    return undefined
+  }
 }
 
 function planForPlainOrigin(asked: Asked, planner: Planner): Plan {
@@ -145,45 +156,34 @@ const wantsHtml = ({ headers }: Head): boolean =>
 
 function planForApi(asked: Asked, path: string, planner: Planner): Plan {
   const { method, target, head, host } = asked
-  const { filter } = planner
-  refuseDotSegments(path)
-  filter?.checkPath(method, decodePath(path))
-  const proxied = proxiedPathOf(path)
-  if (!proxied) return { kind: 'forward', path: path + target.query }
-  const forwarded = proxied.prefix + proxied.rest
-  if (forwarded !== path) filter?.checkPath(method, decodePath(forwarded))
-  if (filter && isNavigation(head.rawHeaders)) {
+  planner.filter?.checkPath(method, decodePath(path))
+  // Whatever the method: what the path is decides where its content may be shown.
+  const info = parseRequestInfo('GET', path)
+  refuseExecution(head.rawHeaders)
+  if (isProxied(info)) return planForShared(asked, path, info, planner)
+  return { kind: 'forward', path: path + target.query, host, place: { kind: 'api' } }
+}
+
+/** A page of an add-on belongs on the add-on's own origin; all else of it is data here. */
+function planForShared(
+  asked: Asked,
+  path: string,
+  { proxy, rest }: RequestInfo,
+  { filter, routes, services }: Planner,
+): Plan {
+  const { method, target, head, host } = asked
+  const sent = path.slice(0, path.length - rest.length)
+  const prefix = proxy ? proxyPrefix(proxy) : sent
+  if (prefix !== sent) filter?.checkPath(method, decodePath(prefix + rest))
+  if (isNavigation(head.rawHeaders)) {
     if (method !== 'GET' && method !== 'HEAD')
       throw forbidden('forms are sent to an add-on at its own address')
-    const location = isLoopback(host) && ownAddress(proxied, asked)
-    if (location) return { kind: 'redirect', location }
+    if (proxy?.resource === 'services' && isLoopback(host)) {
+      const own = `http://${services.hostOf(proxy)}${portSuffix(host)}`
+      return { kind: 'redirect', location: own + (rest || '/') + target.query }
+    }
   }
-  return { kind: 'forward', path: forwarded + target.query, home: homeOf(proxied, planner) }
-}
-
-/** What the API server will see once it has decoded the path must be what we see now. */
-function proxiedPathOf(path: string): ProxiedPath | undefined {
-  const sent = readProxiedPath(path)
-  const text = decodePath(path)
-  const decoded = readProxiedPath(text)
-  if (!sent && !decoded) {
-    // Some servers read over an empty segment, and patterns do not.
-    if (text.includes('//')) throw malformed('the path has encoded slashes')
-    return undefined
-  }
-  if (!sent || !decoded || decodePath(sent.prefix) !== decoded.prefix)
-    throw malformed('the path to a proxied application has encoded slashes')
-  return { ...sent, ...(decoded.service && { service: decoded.service }) }
-}
-
-/** A page of an add-on belongs on the add-on's own origin, where it cannot use the API. */
-function ownAddress({ service, rest }: ProxiedPath, { host, target }: Asked): string | undefined {
-  const name = service && addonHostOf(service)
-  return name && `http://${name}${portSuffix(host)}${rest || '/'}${target.query}`
-}
-
-function homeOf({ prefix }: ProxiedPath, { routes, server, filter }: Planner): AnswerHome {
-  const { apiPrefix } = routes
-  const mount = apiPrefix.startsWith('/api') ? prefix : apiPrefix.slice(0, -1) + prefix
-  return { prefix: decodePath(prefix), mount, server, trusted: filter === undefined }
+  const mount = routes.apiPrefix.startsWith('/api') ? sent : routes.apiPrefix.slice(0, -1) + sent
+  const place = { kind: 'shared', prefix, mount } as const
+  return { kind: 'forward', path: prefix + rest + target.query, host, place }
 }

@@ -46,9 +46,3 @@ export function cleanPath(path: string): string {
   const isOpen = path.endsWith('/') && kept.length > 0
   return `/${kept.join('/')}${isOpen ? '/' : ''}`
 }
-
-/** Refuses segments that climb once they are decoded: one reader would follow them, another would not. */
-export function refuseDotSegments(path: string): void {
-  if (/(?:^|[/\\])\.{1,2}(?:[/\\]|$)/.test(decodePath(path)))
-    throw malformed('the path has dot segments')
-}

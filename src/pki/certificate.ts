@@ -84,6 +84,8 @@ function decode(encoding: string, bytes: Uint8Array): string {
 /** What Node's certificates do not tell about themselves. */
 export interface CertificateFields {
   readonly subject: SubjectName
+  /** DER of the whole name. */
+  readonly subjectDer: Buffer
   /** DER of the SubjectPublicKeyInfo, as it stands there. */
   readonly publicKey: Buffer
   readonly signatureAlgorithm: string
@@ -110,6 +112,7 @@ export function readCertificateFields(der: Buffer): CertificateFields {
   const extensions = optional.find(({ tag }) => tag === extensionsTag)
   return {
     subject: readName(subject),
+    subjectDer: subject.raw,
     publicKey: publicKey.raw,
     signatureAlgorithm: algorithmOf(algorithm),
     extensions: extensions ? readExtensions(derChildren(extensions)[0]) : [],

@@ -22,7 +22,9 @@ test('a start that finds its certificates does not load the library that writes 
   const directory = await mkdtemp(join(tmpdir(), 'pki-'))
   const put = async (name: string, made: LabCertificate) => {
     await writeFile(join(directory, `${name}.crt`), made.certificate.toString())
-    await writeFile(join(directory, `${name}.key`), privateKeyPem(made.key).reveal())
+    await writeFile(join(directory, `${name}.key`), privateKeyPem(made.key).reveal(), {
+      mode: 0o600,
+    })
   }
   const ca = await labCertificate({ subject: named('kubernetes'), ca: true })
   await put('ca', ca)
@@ -30,7 +32,9 @@ test('a start that finds its certificates does not load the library that writes 
   const names = extension(oid('551d11'), false, der(0x30, der(0x82, 'localhost')))
   const order = { issuer: ca, subject: named('kube-apiserver'), usages: [usage.serverAuth] }
   await put('apiserver', await labCertificate({ ...order, extensions: [names] }))
-  await writeFile(join(directory, 'sa.key'), privateKeyPem(await generateEcKey()).reveal())
+  await writeFile(join(directory, 'sa.key'), privateKeyPem(await generateEcKey()).reveal(), {
+    mode: 0o600,
+  })
 
   const clock = { now: () => labNow, monotonic: () => 0 }
   const pki = await openPki(directory, { clock, log: silentLogger })

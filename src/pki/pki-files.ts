@@ -1,6 +1,12 @@
 import { createPrivateKey, type KeyObject, type X509Certificate } from 'node:crypto'
-import { mkdir } from 'node:fs/promises'
-import { CommandFailed, readFileIfPresent, replaceFile, systemErrorCode } from '../core/index.ts'
+import {
+  CommandFailed,
+  makePrivateDirectory as makeDirectory,
+  readFileIfPresent,
+  readTrustedFileIfPresent,
+  replaceFile,
+  systemErrorCode,
+} from '../core/index.ts'
 import { parseCertificates } from './pem.ts'
 
 /** A certificate file and what it holds. */
@@ -31,7 +37,7 @@ export async function readCertificateFile(path: string): Promise<CertificateFile
 
 /** Reads a private key file; `undefined` if there is none. */
 export async function readKeyFile(path: string): Promise<KeyObject | undefined> {
-  const pem = await readPkiFile(path)
+  const pem = await readSecretFile(path)
   if (pem === undefined) return undefined
   try {
     return createPrivateKey(pem)
@@ -52,6 +58,15 @@ export async function writeKeyFile(path: string, pem: string): Promise<void> {
   await explainWrite(path, () => replaceFile(path, pem, 0o600))
 }
 
+/** Writes a private key unless the file is there already. */
+export async function createKeyFile(path: string, text: string): Promise<void> {
+  await explainWrite(path, async () => {
+    await replaceFile(path, text, 0o600, 'new').catch((error: unknown) => {
+      if (systemErrorCode(error) !== 'EEXIST') throw error
+    })
+  })
+}
+
 /** Writes what everybody may read. */
 export async function writePublicFile(path: string, pem: string): Promise<void> {
   await explainWrite(path, () => replaceFile(path, pem, 0o644))
@@ -59,7 +74,7 @@ export async function writePublicFile(path: string, pem: string): Promise<void> 
 
 /** Makes the directory, private to its owner, if it is not there. */
 export async function makePrivateDirectory(path: string): Promise<void> {
-  await explainWrite(path, () => mkdir(path, { recursive: true, mode: 0o700 }))
+  await explainWrite(path, () => makeDirectory(path))
 }
 
 async function explainWrite(path: string, write: () => Promise<unknown>): Promise<void> {
@@ -74,11 +89,19 @@ async function explainWrite(path: string, write: () => Promise<unknown>): Promis
   }
 }
 
-/** Reads a text file of the PKI; `undefined` if there is none. */
-export async function readPkiFile(path: string): Promise<string | undefined> {
+/** Reads a text file of the PKI that everybody may read; `undefined` if there is none. */
+export const readPkiFile = (path: string): Promise<string | undefined> =>
+  explainRead(path, () => readFileIfPresent(path))
+
+/** Reads a text file of the PKI that only its owner may read; `undefined` if there is none. */
+export const readSecretFile = (path: string): Promise<string | undefined> =>
+  explainRead(path, () => readTrustedFileIfPresent(path, 'private'))
+
+async function explainRead<T>(path: string, read: () => Promise<T>): Promise<T> {
   try {
-    return await readFileIfPresent(path)
+    return await read()
   } catch (cause) {
+    if (cause instanceof CommandFailed) throw cause
     const why = systemErrorCode(cause) ?? 'unknown error'
     throw new CommandFailed('PKI_UNREADABLE', `cannot read ${path}: ${why}`, {
       hint: 'make the file readable for the user that runs this command',

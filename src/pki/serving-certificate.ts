@@ -1,6 +1,5 @@
 import { createPrivateKey, type KeyObject, type X509Certificate } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
-import { type Clock, CommandFailed, type Logger, Secret, systemErrorCode } from '../core/index.ts'
+import { type Clock, CommandFailed, type Logger, readGivenFile, Secret } from '../core/index.ts'
 import { parseCertificates } from './pem.ts'
 import { checkPeriodically } from './periodic-check.ts'
 import { watchFiles } from './watch-files.ts'
@@ -39,11 +38,7 @@ export const isSameMaterial = (a: ServingMaterial, b: ServingMaterial): boolean 
   a.certPem === b.certPem && a.keyPem.reveal() === b.keyPem.reveal()
 
 async function readText(file: string, files: Files): Promise<string> {
-  try {
-    return await readFile(file, 'utf8')
-  } catch (cause) {
-    throw unfit(`cannot read ${file}: ${systemErrorCode(cause) ?? 'unknown error'}`, files)
-  }
+  return readGivenFile(file, (code) => unfit(`cannot read ${file}: ${code}`, files))
 }
 
 function firstCertificate(pem: string, files: Files): X509Certificate {

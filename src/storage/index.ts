@@ -6,6 +6,8 @@ export {
   type EmbeddedStoreOptions,
   openEmbeddedStore,
 } from './embedded/open-store.ts'
+export { type RepairPlan, repairStore } from './embedded/repair.ts'
 export { openMemoryStore } from './local-store.ts'
 export type { HistoryLimits } from './mvcc/history.ts'
+export { hasSealedValues, SealedStore, sealedPrefix } from './sealed-store.ts'
 export * from './store.ts'

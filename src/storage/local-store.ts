@@ -19,8 +19,11 @@ export class LocalStore implements Store {
   readonly #mirror: Mirror
   readonly #queue: WriteQueue
 
-  constructor(mirror: Mirror, persist: Persist) {
+  readonly #compactFiles: () => Promise<void>
+
+  constructor(mirror: Mirror, persist: Persist, compactFiles = async (): Promise<void> => {}) {
     this.#mirror = mirror
+    this.#compactFiles = compactFiles
     this.#queue = new WriteQueue(mirror, persist)
   }
 
@@ -60,6 +63,13 @@ export class LocalStore implements Store {
 
   watch(prefix: string, after: number, sink: EventSink): Subscription {
     return this.#mirror.watch(prefix, after, sink)
+  }
+
+  compact(): Promise<void> {
+    return this.#queue.between(async () => {
+      this.#mirror.compact()
+      await this.#compactFiles()
+    })
   }
 
   close(): Promise<void> {

@@ -76,6 +76,11 @@ export interface Store {
    * `RevisionUnknown` when `after` has not happened yet.
    */
   watch(prefix: string, after: number, sink: EventSink): Subscription
+  /**
+   * Forgets the past: revisions before the current one are compacted, and values that were replaced
+   * or deleted are in no file of the store any more.
+   */
+  compact(): Promise<void>
   /** Ends after all writes under way have been answered. */
   close(): Promise<void>
 }
@@ -122,7 +127,7 @@ export class RecordDamaged extends SallyportError {
 
 /** The store as a whole cannot be read: its structure is damaged or of an unknown format. */
 export class StoreDamaged extends SallyportError {
-  readonly code = 'STORE_DAMAGED'
+  readonly code: string = 'STORE_DAMAGED'
   readonly file: string
   /** Where in the file, in bytes. */
   readonly offset: number
@@ -138,6 +143,11 @@ export class StoreDamaged extends SallyportError {
     this.offset = damage.offset
     this.what = damage.what ?? message
   }
+}
+
+/** Acknowledged commits may be missing at the end of the journal; the operator decides. */
+export class StoreEndUnknown extends StoreDamaged {
+  override readonly code = 'STORE_END_UNKNOWN'
 }
 
 /** A write could not be made durable (disk full, read-only, closed); nothing of it is visible. */

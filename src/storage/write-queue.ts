@@ -118,6 +118,14 @@ export class WriteQueue {
     })
   }
 
+  /** Runs something while no commit is under way; those that arrive meanwhile wait for it. */
+  async between(run: () => Promise<void>): Promise<void> {
+    while (this.#running) await this.#running
+    const running = run()
+    this.#running = running.catch(() => {}).then(() => this.#run())
+    await running
+  }
+
   /** Takes no more writes; resolves when all taken ones have been answered. */
   async close(): Promise<void> {
     this.#closed = true

@@ -53,6 +53,61 @@ export const networkOf = ({ value, width }: IpNumber, bits: number): bigint =>
 /** A range of addresses. */
 export interface IpRange extends IpNumber {
   readonly bits: number
+  covers(value: bigint): boolean
+}
+
+/** The same for every spelling of an address or a host name. */
+export function hostKey(host: string): string {
+  const ip = parseIp(host)
+  return ip ? `${ip.width} ${ip.value}` : host.toLowerCase().replace(/\.$/, '')
+}
+
+/** Values by ranges of addresses. */
+export class RangeTable<T> {
+  /** By address width, then by prefix length: few maps to look into, however many ranges there are. */
+  readonly #byWidth = {
+    32: new Map<number, Map<bigint, Map<T, number>>>(),
+    128: new Map<number, Map<bigint, Map<T, number>>>(),
+  }
+
+  /** Adds a value to a range; what is added twice must be deleted twice. */
+  add(range: IpRange, value: T): void {
+    const byLength = this.#byWidth[range.width]
+    const networks = byLength.get(range.bits) ?? new Map<bigint, Map<T, number>>()
+    byLength.set(range.bits, networks)
+    const values = networks.get(range.value) ?? new Map<T, number>()
+    networks.set(range.value, values.set(value, (values.get(value) ?? 0) + 1))
+  }
+
+  delete(range: IpRange, value: T): void {
+    const byLength = this.#byWidth[range.width]
+    const networks = byLength.get(range.bits)
+    const values = networks?.get(range.value)
+    const count = (values?.get(value) ?? 0) - 1
+    if (count > 0) values?.set(value, count)
+    else values?.delete(value)
+    if (values?.size === 0) networks?.delete(range.value)
+    if (networks?.size === 0) byLength.delete(range.bits)
+  }
+
+  /** The values of all ranges around an address with at most so many bits, the narrowest first. */
+  *around(ip: IpNumber, maxBits: number): Generator<Iterable<T>> {
+    const byLength = this.#byWidth[ip.width]
+    for (const bits of [...byLength.keys()].toSorted((a, b) => b - a)) {
+      const values = bits <= maxBits ? byLength.get(bits)?.get(networkOf(ip, bits)) : undefined
+      if (values) yield values.keys()
+    }
+  }
+
+  /** Whether a narrower range inside has any other value than `own`. */
+  hasInside(range: IpRange, own: T): boolean {
+    for (const [bits, networks] of this.#byWidth[range.width]) {
+      if (bits <= range.bits) continue
+      for (const [network, values] of networks)
+        if (range.covers(network) && [...values.keys()].some((value) => value !== own)) return true
+    }
+    return false
+  }
 }
 
 /** Reads a range such as `10.0.0.0/8`; `undefined` if it is none. */
@@ -60,9 +115,18 @@ export function parseIpRange(text: string): IpRange | undefined {
   const [address = '', suffix = '', ...more] = text.split('/')
   const ip = parseIp(address)
   if (!ip || more.length > 0 || !/^\d{1,3}$/.test(suffix)) return undefined
-  const bits = Number(suffix)
-  if (bits > ip.width) return undefined
-  return { value: networkOf(ip, bits), width: ip.width, bits }
+  // An IPv4 range may be written as IPv6 too, ::ffff:10.0.0.0/104.
+  const isMapped = ip.width === 32 && address.includes(':')
+  const bits = Number(suffix) - (isMapped ? 96 : 0)
+  return bits < 0 || bits > ip.width ? undefined : rangeAround(ip, bits)
+}
+
+/** The range of this many bits that an address is in. */
+export function rangeAround(ip: IpNumber, bits: number = ip.width): IpRange {
+  const { width } = ip
+  const value = networkOf(ip, bits)
+  const covers = (other: bigint): boolean => networkOf({ value: other, width }, bits) === value
+  return { value, width, bits, covers }
 }
 
 const readGroups = (groups: readonly number[], width: bigint): bigint =>

@@ -59,7 +59,10 @@ const names = ({ text }: Answer): string[] =>
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'sallyport-attacks-'))
   await writeFile(join(folder, 'tokens.csv'), tokens.trim())
-  server = await startInProcess({ flags: ['--token-auth-file', join(folder, 'tokens.csv')] })
+  server = await startInProcess({
+    http2: true,
+    flags: ['--token-auth-file', join(folder, 'tokens.csv')],
+  })
   admin = as('admin')
   for (const name of ['mine', 'theirs']) {
     await made(admin.post('/api/v1/namespaces', { metadata: { name } }))

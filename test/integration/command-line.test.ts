@@ -95,6 +95,7 @@ describe('a failure is told in words, with a code for programs [GND-R11]', () =>
     'sallyport store check': [],
     'sallyport store backup': ['file'],
     'sallyport store restore': ['nonexistent'],
+    'sallyport store repair': [],
     'sallyport version': ['unexpected'],
   }
 

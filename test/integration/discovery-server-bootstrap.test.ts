@@ -87,6 +87,27 @@ async function bootstrap(caller: HttpsCaller, asked: Asked): Promise<Credential>
   }
 }
 
+/** A user with every right in one namespace. */
+async function editorOf(namespace: string): Promise<HttpsCaller> {
+  const admin = await server.admin()
+  const name = `editor-${Math.random().toString(36).slice(2)}`
+  await admin.request(`/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}/rolebindings`, {
+    method: 'POST',
+    body: {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'RoleBinding',
+      metadata: { name },
+      roleRef: {
+        apiGroup: 'rbac.authorization.k8s.io',
+        kind: 'ClusterRole',
+        name: 'cluster-admin',
+      },
+      subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name }],
+    },
+  })
+  return server.as(await server.issue(name))
+}
+
 describe('a node', () => {
   test('[DISC-S10, DISC-R24] joins with a token, works with its certificate and renews it', async () => {
     const first = await bootstrap(bearer(await createToken()), { node: 'joins' })
@@ -121,8 +142,55 @@ describe('a node', () => {
     const answer = await bearer(await createToken()).request(csrPath, { method: 'POST', body })
     expect([answer.status, answer.text]).toEqual([
       403,
-      expect.stringContaining('its name cannot be taken over; delete the Node first'),
+      expect.stringContaining('is reserved for the machine that joined under it'),
     ])
+  })
+
+  test('[SEC-R1301, SEC-R1302] keeps its name without a Node, until an administrator replaces it', async () => {
+    const first = await bootstrap(bearer(await createToken()), { node: 'rebuilt' })
+    const body = requestFor({ node: 'rebuilt' })
+    const refused = await bearer(await createToken()).request(csrPath, { method: 'POST', body })
+    expect([refused.status, refused.text]).toEqual([
+      403,
+      expect.stringContaining('sallyport token create --replace rebuilt'),
+    ])
+    const replacing = { boundNodeName: 'rebuilt', maxUses: 1, replaceNodeName: 'rebuilt' }
+    const second = await bootstrap(bearer(await createToken(replacing)), { node: 'rebuilt' })
+    const path = '/api/v1/nodes/rebuilt'
+    const answers = [first, second].map((each) => server.as(each).get(path))
+    await eventually('revoked', async () =>
+      (await server.as(first).get(path)).status === 401 ? true : undefined,
+    )
+    expect((await Promise.all(answers)).at(-1)?.status).toBe(404)
+  })
+
+  test.each([
+    ['create', 'POST', tokenPath, 'replace-node-name'],
+    ['create', 'POST', '/api/v1/namespaces/kube-system/configmaps', 'administrators only'],
+    ['delete', 'DELETE', '/api/v1/namespaces/kube-system/configmaps', 'administrators only'],
+  ])('[SEC-R1305] users who may write in kube-system cannot %s (%s %s)', async (...row) => {
+    const [, method, path, words] = row
+    const stored = await createToken()
+    await bootstrap(bearer(stored), { node: `held-${method}-${words.length}`.toLowerCase() })
+    const editor = await editorOf('kube-system')
+    const token = tokenSecret({
+      ...stored,
+      token: generateBootstrapToken(),
+      boundNodeName: 'x',
+      maxUses: 1,
+      replaceNodeName: 'x',
+    })
+    const reservation = {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { generateName: 'sallyport-node-name-' },
+    }
+    const sent = path === tokenPath ? token : reservation
+    const answer = await editor.request(path, {
+      method,
+      ...(method === 'POST' && { body: sent }),
+    })
+    expect([answer.status, answer.text]).toEqual([403, expect.stringContaining(words)])
   })
 
   test('[DISC-S3] gets no certificate by a token that is bound to another name', async () => {

@@ -6,7 +6,7 @@ import { type InProcessServer, startInProcess } from '../support/in-process-serv
 const closed: string[] = []
 
 /** A feature that adds one thing of every sort. */
-const everything: Feature = async ({ view, location, onClose, readBody, signal }) => {
+const everything: Feature = async ({ view, location, onClose, bodies, signal }) => {
   onClose('everything', () => void closed.push('everything'))
   const namespaces = await view.list(
     { group: '', version: 'v1', kind: 'Namespace', resource: 'namespaces', namespaced: false },
@@ -42,7 +42,7 @@ const everything: Feature = async ({ view, location, onClose, readBody, signal }
           verbs: ['create'],
         },
         handle: async ({ request }, response, aborted) => {
-          response.end(String(await readBody(request, aborted)).toUpperCase())
+          response.end(String(await bodies.read(request, aborted)).toUpperCase())
         },
       },
     ],

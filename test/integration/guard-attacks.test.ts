@@ -223,10 +223,6 @@ describe('paths: the same bytes, or a 400 [ADDON-T38]', () => {
 describe('names of users arrive whole and unambiguous', () => {
   test.each([
     ['山田', '%E5%B1%B1%E7%94%B0', ['percent']],
-    ['a\r\nX-Authenticated-User: root', 'a%0D%0AX-Authenticated-User%3A%20root', ['percent']],
-    ['a\0b', 'a%00b', ['percent']],
-    [' bob', '%20bob', ['percent']],
-    ['bob ', 'bob%20', ['percent']],
     ['é', '%C3%A9', ['percent']],
     ['bob, root', 'bob%2C%20root', ['percent']],
     ['bob%2C%20root', 'bob%252C%2520root', ['percent']],
@@ -240,6 +236,11 @@ describe('names of users arrive whole and unambiguous', () => {
   test.each([
     ['of 4 KiB and more', 'x'.repeat(4097)],
     ['that is half a character', '\ud800'],
+    ['with a line break', 'a\r\nX-Authenticated-User: root'],
+    ['with a null byte', 'a\0b'],
+    ['with a space in front', ' bob'],
+    ['with a space behind', 'bob '],
+    ['of one space', ' '],
   ])('a name %s is refused, not cut [ADDON-T14]', async (_what, sub) => {
     expect(await outcome(get(bearer), lab.token({ claims: { sub } }))).toBe(403)
   })

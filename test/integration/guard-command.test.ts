@@ -1,4 +1,3 @@
-import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
@@ -183,8 +182,8 @@ describe('sallyport guard', () => {
     const keyed = await startInProcess({ flags: ['--addon-token-key', 'dedicated'] })
     const ended = new AbortController()
     try {
-      const { view, adminKubeconfig } = keyed.serving
-      const parts = { view, log: silentLogger, signal: ended.signal }
+      const { adminKubeconfig } = keyed.serving
+      const parts = { values: keyed.sealed, log: silentLogger, signal: ended.signal }
       const signer = await DedicatedKeySigner.open(parts)
       const own = createAddonTokenMinter({ signer, clock: systemClock })
       const token = () => own.mint({ user: 'ann', namespace: 'default', service: 'web' })
@@ -194,14 +193,8 @@ describe('sallyport guard', () => {
       expect(await ask(port, await mint())).toBe('unknown-key')
       const before = signer.current.kid
       const admin = await keyed.admin()
-      const secret = '/api/v1/namespaces/kube-system/secrets/sallyport-addon-token-key'
-      const { object } = await admin.get(secret)
-      const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-      const pem = Buffer.from(privateKey.export({ type: 'pkcs8', format: 'pem' })).toString(
-        'base64',
-      )
-      const { 'key.pem': previous } = object['data'] as Record<string, string>
-      await admin.put(secret, { ...object, data: { 'key.pem': pem, 'previous.pem': previous } })
+      const rotated = await admin.post('/addon/v1/keys/rotate', {})
+      expect(rotated.status).toBe(200)
       await vi.waitFor(() => expect(signer.current.kid).not.toBe(before), 5_000)
       // It asks for strange keys once in five seconds, and has just done so.
       await vi.waitFor(async () => expect(await ask(port, await token())).toBe('ann'), 15_000)

@@ -56,12 +56,33 @@ describe('large and slow', () => {
     expect([status, lab.addon.connections]).toEqual([431, 0])
   })
 
-  test('two hundred headers go through, none is lost [ADDON-T32]', async () => {
-    const lab = await start()
+  test('two hundred headers go through where they are allowed, none is lost [ADDON-T32]', async () => {
+    const lab = await start({ limits: { maxHeaderCount: 1_000 } })
     const many = Array.from({ length: 200 }, (_, index) => `X-${index}: ${index}`)
     expect((await sendRaw(lab.port, head('GET / HTTP/1.1', ...many, auth(lab)))).status).toBe(200)
     expect(lab.addon.values('x-199')).toEqual(['199'])
     expect(lab.addon.values('x-authenticated-user')).toEqual(['bob'])
+  })
+
+  test.each([
+    ['a body that stops', ''],
+    ['a body that trickles', 'x'],
+  ])('%s is a 408 long before the longest request [SEC-R2004]', async (_what, byte) => {
+    const lab = await start({ limits: { bodyIdleMs: 200 } })
+    const { socket, heard } = await openRaw(lab.port)
+    socket.write(`${head('POST / HTTP/1.1', auth(lab), 'Content-Length: 100000')}hello`)
+    const trickle = setInterval(() => socket.write(byte), 10)
+    await closeOf(socket)
+    clearInterval(trickle)
+    expect(heard()).toMatch(/^HTTP\/1\.1 408 [^]*"body-too-slow"/)
+    expect(lab.addon.seen).toEqual([])
+  })
+
+  test('header lines beyond the limit are a 431, and the limit can be set [SEC-R2003]', async () => {
+    const lab = await start()
+    const many = Array.from({ length: 150 }, (_, index) => `X-${index}: ${index}`)
+    const { status } = await sendRaw(lab.port, head('GET / HTTP/1.1', ...many, auth(lab)))
+    expect([status, lab.addon.connections]).toEqual([431, 0])
   })
 
   test('slow headers are cut, and others do not notice [ADDON-T36, ADDON-R42]', async () => {

@@ -291,8 +291,15 @@ describe('a second run', () => {
     const again = await joined([...args, '--output', 'json'])
     expect(JSON.parse(again.stdout)).toMatchObject({ did: 'present', username: 'system:node:n5' })
     expect(await readFile(out(), 'utf8')).toBe(before)
-    const forced = await joined([...args, '--force'])
-    expect(forced).toMatchObject(good)
+    // A new key, so the name has to be moved to it.
+    const refused = await joined([...args, '--force'])
+    expect([refused.code, refused.stderr]).toEqual([
+      1,
+      expect.stringContaining('sallyport token create --replace n5'),
+    ])
+    const replacing = { boundNodeName: 'n5', maxUses: 1, replaceNodeName: 'n5' }
+    args[2] = await createToken(server, replacing)
+    expect(await joined([...args, '--force'])).toMatchObject(good)
     expect(await readFile(out(), 'utf8')).not.toBe(before)
   })
 

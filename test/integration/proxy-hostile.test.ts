@@ -105,7 +105,7 @@ describe('[CRED-P2] a path whose slashes are hidden', () => {
 
 describe('a server that answers badly', () => {
   const service = '/api/v1/namespaces/evil/services/bomb'
-  const askAddon = () => proxy.ask('/', ['Host: bomb.evil.localhost'])
+  const askAddon = () => proxy.ask('/', ['Host: bomb--evil.localhost'])
 
   test('with more about a service than anybody could want is cut off', async () => {
     let sent = 0

@@ -116,7 +116,7 @@ describe.skipIf(outwardAddress === undefined)('attacks on the service proxy', ()
     [
       'T3',
       'odd spellings of an identity',
-      get('/', 'X_Authenticated_User: root', 'x.remote.user: root'),
+      get('/', 'X_Authenticated_User: root', 'x.authenticated.user: root'),
     ],
     [
       'T4',
@@ -124,8 +124,6 @@ describe.skipIf(outwardAddress === undefined)('attacks on the service proxy', ()
       get('/', 'X-Authenticated-User: root', 'X-Authenticated-User: root'),
     ],
     ['T5', 'Connection that names our header', get('/', 'Connection: keep-alive, X-Forwarded-Uri')],
-    ['T6', 'Connection that names Authorization', get('/', 'Connection: Authorization')],
-    ['T7', 'an empty Connection and another', get('/', 'Connection:', 'Connection: Authorization')],
     ['T12', 'names of the prototype', get('/', '__proto__: x', 'constructor: y')],
     [
       'T13',
@@ -151,7 +149,7 @@ describe.skipIf(outwardAddress === undefined)('attacks on the service proxy', ()
   ]
 
   test.each(passed)(
-    '%s: %s reaches the add-on without effect [ADDON-T3, ADDON-T4, ADDON-T5, ADDON-T6, ADDON-T7, ADDON-T11, ADDON-T12, ADDON-T13]',
+    '%s: %s reaches the add-on without effect [ADDON-T3, ADDON-T4, ADDON-T5, ADDON-T11, ADDON-T12, ADDON-T13]',
     async (_id, _name, bytes) => {
       expect(statusesOf(await exchange(bytes))).toEqual([200, 200])
       expect(subjects()).toEqual(['ann'])
@@ -160,6 +158,14 @@ describe.skipIf(outwardAddress === undefined)('attacks on the service proxy', ()
   )
 
   const refused: [string, string, number, string][] = [
+    ['T3', 'an odd spelling of a header that decides', 400, get('/', 'x.remote.user: root')],
+    ['T6', 'Connection that names Authorization', 400, get('/', 'Connection: Authorization')],
+    [
+      'T7',
+      'an empty Connection and another',
+      400,
+      get('/', 'Connection:', 'Connection: Authorization'),
+    ],
     [
       'T8',
       'two credentials',
@@ -286,7 +292,8 @@ describe.skipIf(outwardAddress === undefined)('attacks on the service proxy', ()
         '/',
         'Sec-Fetch-Site: same-origin',
         'Sec-Fetch-Mode: cors',
-        'Referer: http://other.default.localhost:8001/',
+        'Referer: http://other--default.localhost:8001/',
+        'X-Forwarded-Host: other--default.localhost:8001',
       ),
     ],
     [
@@ -297,9 +304,25 @@ describe.skipIf(outwardAddress === undefined)('attacks on the service proxy', ()
         '/',
         'Sec-Fetch-Site: same-origin',
         'Sec-Fetch-Mode: cors',
-        'Referer: http://evilweb.default.localhost:8001/',
+        'Referer: http://evilweb--default.localhost:8001/',
+        'X-Forwarded-Host: evilweb--default.localhost:8001',
       ),
     ],
+    ...[
+      ['another add-on', `http://localhost:8001${other}/`],
+      ["its path inside another's", `http://localhost:8001${other}${base}/`],
+      ["its path in another's query", `http://localhost:8001${other}/?${base}/`],
+      ['its path below a prefix', `http://localhost:8001/k8s${base}/`],
+      ['another port of it', `http://localhost:8001${base.replace('web', 'web:81')}/`],
+    ].flatMap(([name, referer]): [string, string, number, string][] => {
+      const same = ['Sec-Fetch-Site: same-origin', 'Sec-Fetch-Mode: cors', 'Sec-Fetch-Dest: empty']
+      const sent = [`Referer: ${referer}`, 'Content-Length: 0']
+      return [
+        ['T58', `a POST of ${name}`, 403, post([...same, ...sent], '')],
+        ['T58', `a POST of ${name} without fetch metadata`, 403, post(sent, '')],
+        ['T58', `a GET of ${name} without fetch metadata`, 403, get('/', `Referer: ${referer}`)],
+      ]
+    }),
     [
       'T42',
       'a form of another site',
@@ -318,13 +341,13 @@ describe.skipIf(outwardAddress === undefined)('attacks on the service proxy', ()
       403,
       post(['Content-Length: 0', 'Origin: null', 'Sec-Fetch-Site: cross-site'], ''),
     ],
-    ['T60', 'TRACE without a right to everything', 403, request(`TRACE ${base}/`)],
-    ['T60', 'an unknown method without such a right', 403, request(`PROPFIND ${base}/`)],
+    ['T60', 'TRACE', 405, request(`TRACE ${base}/`)],
+    ['T60', 'an unknown method', 405, request(`PROPFIND ${base}/`)],
     ['T56', 'add-auth twice', 400, get('/?add-auth=true&add-auth=false')],
   ]
 
   test.each(refused)(
-    '%s: %s gets %i and reaches nobody [ADDON-T8, ADDON-T9, ADDON-T10, ADDON-T32, ADDON-T33, ADDON-T36, ADDON-T37, ADDON-T38, ADDON-T40, ADDON-T42, ADDON-T56, ADDON-T58, ADDON-T60]',
+    '%s: %s gets %i and reaches nobody [SEC-R1901, SEC-R1902, ADDON-T3, ADDON-T6, ADDON-T7, ADDON-T8, ADDON-T9, ADDON-T10, ADDON-T32, ADDON-T33, ADDON-T36, ADDON-T37, ADDON-T38, ADDON-T40, ADDON-T42, ADDON-T56, ADDON-T58, ADDON-T60]',
     async (_id, _name, status, bytes) => {
       const [first] = statusesOf(await exchange(bytes))
       expect(first).toBe(status)
@@ -346,15 +369,7 @@ describe.skipIf(outwardAddress === undefined)('attacks on the service proxy', ()
       [
         'Sec-Fetch-Site: same-origin',
         'Sec-Fetch-Mode: cors',
-        'Referer: http://localhost:8001/api/v1/proxy/namespaces/default/services/http:web:80/',
-      ],
-    ],
-    [
-      'its own page under a prefix',
-      [
-        'Sec-Fetch-Site: same-origin',
-        'Sec-Fetch-Mode: cors',
-        `Referer: http://localhost:8001/k8s${base}/`,
+        'Referer: http://localhost:8001/api/v1/proxy/namespaces/default/services/http:web:/',
       ],
     ],
     [
@@ -362,7 +377,8 @@ describe.skipIf(outwardAddress === undefined)('attacks on the service proxy', ()
       [
         'Sec-Fetch-Site: same-origin',
         'Sec-Fetch-Mode: cors',
-        'Referer: http://80.web.default.localhost:8001/x',
+        'Referer: http://web--default.localhost:8001/x',
+        'X-Forwarded-Host: web--default.localhost:8001',
       ],
     ],
     [

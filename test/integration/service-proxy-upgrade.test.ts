@@ -21,6 +21,9 @@ const handshake = (path: string, headers: Record<string, string | string[]>, mor
   return `GET ${path} HTTP/1.1\r\n${lines.join('')}\r\n${more}`
 }
 
+/** As a browser says it, or our local proxy for one that does not. */
+const sameOrigin = (origin: string) => ({ Origin: origin, 'Sec-Fetch-Site': 'same-origin' })
+
 /** Everything up to a text. */
 async function until(socket: Socket, wanted: string): Promise<string> {
   let seen = ''
@@ -204,13 +207,23 @@ describe.skipIf(outwardAddress === undefined)('a connection that leaves HTTP', (
     })
   }
 
-  test.each(['http://localhost:8001', 'http://ws.default.localhost:8001', 'https://api'])(
-    'a page of %s may open one',
+  test.each([
+    ['the own origin', { Origin: 'https://api' }],
+    ['a local proxy, as the browser says', sameOrigin('http://localhost:8001')],
+    ['an add-on by our local proxy', sameOrigin('http://ws--default.localhost:8001')],
+  ])('a page of %s may open one', async (_name, headers) => {
+    answer = switching()
+    const socket = await shake(`${base}/`, { ...websocket, ...headers })
+    expect(await headOf(socket)).toContain('101 Switching')
+    socket.destroy()
+  })
+
+  test.each(['http://localhost:3000', 'http://ws.default.localhost:8001', 'http://api', 'null'])(
+    '[SEC-R403] a page of %s may not unless its browser has shown that it is of this origin',
     async (origin) => {
-      answer = switching()
       const socket = await shake(`${base}/`, { ...websocket, Origin: origin })
-      expect(await headOf(socket)).toContain('101 Switching')
-      socket.destroy()
+      expect(await headOf(socket)).toContain('403 Forbidden')
+      expect(received).toEqual([])
     },
   )
 

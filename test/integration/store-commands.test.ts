@@ -1,4 +1,15 @@
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import {
+  chmod,
+  chown,
+  cp,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rm,
+  stat,
+  writeFile,
+} from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -252,6 +263,40 @@ describe('structural damage [GND-R26]', () => {
   })
 })
 
+describe('a marker that proves nothing', () => {
+  const marker = () => join(dataDirectory, 'store', 'synced')
+
+  test.each<[string, () => Promise<void>]>([
+    ['missing', () => rm(marker())],
+    ['empty', () => writeFile(marker(), '')],
+    ['damaged', () => writeFile(marker(), Buffer.alloc(64, 7))],
+  ])(
+    'and is %s stops the start until the operator chooses [SEC-R1003, SEC-R1005]',
+    async (state, change) => {
+      const admin = await start()
+      await create(admin, 'victim', 'the-last-acknowledged-write')
+      await stop()
+      await change()
+      await flipNear('the-last-acknowledged-write', 5)
+      await expect(start()).rejects.toMatchObject({ code: 'STORE_END_UNKNOWN' })
+      const check = await store('check')
+      expect(check.code).toBe(1)
+      expect(check.stdout).toContain(`the file "synced" is ${state}`)
+      expect(check.stderr).toContain('sallyport store repair')
+      const plan = await store('repair')
+      expect(plan.stdout).toContain('Nothing has been changed')
+      await expect(start()).rejects.toMatchObject({ code: 'STORE_END_UNKNOWN' })
+      expect(JSON.parse((await store('repair --yes --output json')).stdout)).toMatchObject({
+        repaired: true,
+        why: `the file "synced" is ${state}`,
+      })
+      expect((await store('check')).code).toBe(0)
+      expect((await (await start()).get('/api/v1/namespaces')).status).toBe(200)
+      expect((await store('repair')).stderr).toContain('is in use')
+    },
+  )
+})
+
 describe('without a store [GND-R28]', () => {
   test.each(['check', 'backup /nonexistent/file'])('%s says so and exits 1', async (words) => {
     const { code, stderr, stdout } = await store(words)
@@ -319,11 +364,86 @@ describe.skipIf(noMounts !== undefined)('a data directory on a disk [GND-R30]', 
   })
 })
 
-test('a data directory of another user is refused in words [GND-R30]', async () => {
-  await mkdir(dataDirectory)
-  const owner = (await stat(dataDirectory)).uid
-  await expect(start({ userId: owner + 1 })).rejects.toMatchObject({
-    code: 'DATA_DIR_FOREIGN',
-    message: `${dataDirectory} belongs to another user (uid ${owner})`,
+describe('a data directory that others have a hand in [GND-R30, SEC-R1706]', () => {
+  const foreign = 54_321
+  const at = (name: string): string => join(dataDirectory, name)
+  const cases: [string, string, () => Promise<void>][] = [
+    ['it is open to everybody', '', () => chmod(dataDirectory, 0o777)],
+    ['its group can write to it', '', () => chmod(dataDirectory, 0o770)],
+    ['its parent is open to everybody', '..', () => chmod(scratch, 0o777)],
+    ['pki is open to everybody', 'pki', () => chmod(at('pki'), 0o777)],
+    ['store is open to everybody', 'store', () => chmod(at('store'), 0o733)],
+    ['the CA key is readable for others', 'pki/ca.key', () => chmod(at('pki/ca.key'), 0o644)],
+    ['the CA key is readable for a group', 'pki/ca.key', () => chmod(at('pki/ca.key'), 0o640)],
+    ['the CA is writable for others', 'pki/ca.crt', () => chmod(at('pki/ca.crt'), 0o666)],
+    ['the store key is readable', 'pki/store-key', () => chmod(at('pki/store-key'), 0o604)],
+    [
+      'the journal is writable',
+      'store/segment-0000000001.log',
+      () => chmod(at('store/segment-0000000001.log'), 0o622),
+    ],
+    ['the kubeconfig is writable', 'admin.kubeconfig', () => chmod(at('admin.kubeconfig'), 0o666)],
+  ]
+  const ofOthers = [
+    '',
+    'pki',
+    'store',
+    'pki/ca.key',
+    'pki/ca.crt',
+    'pki/sa.key',
+    'pki/store-key',
+    'store/MANIFEST',
+    'store/synced',
+    'admin.kubeconfig',
+    'format-version',
+    'audit.log',
+  ]
+
+  test.each(cases)('is refused: %s', async (_name, path, change) => {
+    await start()
+    await stop()
+    await change()
+    const attempt = start()
+    await expect(attempt).rejects.toMatchObject({
+      code: 'FILE_UNTRUSTED',
+      hint: expect.stringContaining('chmod'),
+    })
+    await expect(attempt).rejects.toThrow(`${join(dataDirectory, path)} cannot be trusted`)
+  })
+
+  test.runIf(process.getuid?.() === 0).each(ofOthers)(
+    'is refused: another user owns %j',
+    async (path) => {
+      await start()
+      await stop()
+      await chown(at(path), foreign, 0)
+      const attempt = start()
+      await expect(attempt).rejects.toMatchObject({
+        code: 'FILE_UNTRUSTED',
+        hint: expect.stringContaining('chown'),
+      })
+      await expect(attempt).rejects.toThrow(`belongs to another user (uid ${foreign}`)
+    },
+  )
+
+  test('is made for its owner only, whatever the umask [SEC-R1705]', async () => {
+    const before = process.umask(0)
+    try {
+      await start()
+      await stop()
+    } finally {
+      process.umask(before)
+    }
+    const modeOf = async (path: string) => (await stat(path)).mode & 0o777
+    for (const path of ['', 'pki', 'store'])
+      expect([path, await modeOf(at(path))]).toEqual([path, 0o700])
+    for (const name of ['format-version', 'admin.kubeconfig', 'audit.log']) {
+      expect([name, await modeOf(at(name))]).toEqual([name, 0o600])
+    }
+    for (const file of await storeFiles()) expect([file, await modeOf(file)]).toEqual([file, 0o600])
+    for (const name of await readdir(at('pki'))) {
+      const isPublic = /\.(?:crt|pub)$/.test(name)
+      expect([name, await modeOf(at(`pki/${name}`))]).toEqual([name, isPublic ? 0o644 : 0o600])
+    }
   })
 })

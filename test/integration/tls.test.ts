@@ -50,7 +50,7 @@ describe('one port speaks [GND-R40]', () => {
   let server: InProcessServer
   let strict: InProcessServer
   beforeAll(async () => {
-    server = await startInProcess()
+    server = await startInProcess({ http2: true })
     strict = await startInProcess({ flags: ['--tls-min-version', 'VersionTLS13'] })
   })
   afterAll(() => Promise.all([server.close(), strict.close()]))
@@ -121,6 +121,7 @@ describe('certificate files of the administrator [GND-R41]', () => {
     ca = { name: 'outside', certificate, bundlePem: certPem, key }
     await writePair('first')
     server = await startInProcess({
+      http2: true,
       flags: ['--tls-cert-file', files().cert, '--tls-private-key-file', files().key],
     })
   })

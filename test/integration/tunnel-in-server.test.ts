@@ -63,11 +63,12 @@ async function startAgent(
     readonly organizations?: readonly string[]
     readonly options?: Partial<TunnelAgentOptions>
     readonly resolve?: Resolve
+    readonly node?: string
   } = {},
 ): Promise<TunnelAgent> {
-  const { organizations = ['system:nodes'], options = {}, resolve } = given
-  const { cert = '', key = '' } = await server.issue('system:node:edge', organizations)
-  const at = (name: string) => join(scratch, name)
+  const { organizations = ['system:nodes'], options = {}, resolve, node = 'edge' } = given
+  const { cert = '', key = '' } = await server.issue(`system:node:${node}`, organizations)
+  const at = (name: string) => join(scratch, `${node}-${name}`)
   await writeFile(at('agent.crt'), cert)
   await writeFile(at('agent.key'), key)
   const port = Number(server.serving.places['tunnel']?.split(':').at(-1))
@@ -93,6 +94,13 @@ async function startAgent(
   return agent
 }
 
+const nodeWith = (name = '', address = '') => ({
+  apiVersion: 'v1',
+  kind: 'Node',
+  metadata: { name },
+  status: { addresses: [{ type: 'InternalIP', address }] },
+})
+
 async function echoed(dialer: Dialer, host: string, port: number): Promise<string> {
   const connection = await dialer.dial({ host, port }, soon())
   connection.write('hello')
@@ -107,10 +115,65 @@ describe('--egress tunnel', () => {
   test('what a feature dials is found and reached by an agent', async () => {
     const { server, dialer } = await start(flags)
     const { port } = await target()
-    // Only the agent knows the name.
+    // Only the agent knows the way.
     const agent = await startAgent(server, { resolve: async () => ['127.0.0.1'] })
     await agent.connected(soon())
-    expect(await echoed(dialer, 'web.pods.invalid', port)).toBe('hello')
+    expect(await echoed(dialer, 'edge', port)).toBe('hello')
+  })
+
+  test('[SEC-R801, SEC-R803, SEC-R807] a node that announces what another one has gets none of its traffic', async () => {
+    const { server, dialer } = await start(flags)
+    const { port } = await target()
+    const asked: string[] = []
+    const announces = 'host=victim&ipv4=203.0.113.7&cidr=203.0.113.0/24&default-route=true'
+    const hostile = await startAgent(server, {
+      node: 'hostile',
+      options: { agentId: 'victim', agentIdentifiers: announces },
+      resolve: async (host) => {
+        asked.push(host)
+        return ['127.0.0.1']
+      },
+    })
+    await hostile.connected(soon())
+    const refused = await server.logged('identifiers of an agent refused')
+    expect(refused).toContain('CN=system:node:hostile')
+    expect(refused).toMatch(/"serial":"[0-9A-F]+"/)
+    const nodes = await server.admin()
+    for (const [name, address] of [
+      ['victim', '203.0.113.7'],
+      ['hostile', '203.0.113.8'],
+    ])
+      expect((await nodes.post('/api/v1/nodes', nodeWith(name, address))).status).toBe(201)
+    const own = server.as(await server.issue('system:node:hostile', ['system:nodes']))
+    const claimed = await own.request('/api/v1/nodes/hostile/status', {
+      method: 'PATCH',
+      headers: { 'content-type': 'application/merge-patch+json' },
+      body: { status: nodeWith('hostile', '203.0.113.7').status },
+    })
+    expect(claimed.status).toBe(403)
+    for (const host of ['victim', '203.0.113.7', '::ffff:203.0.113.7', '203.0.113.9', '10.0.0.1'])
+      await expect(dialer.dial({ host, port }, soon())).rejects.toThrow(
+        'no connected agent serves it',
+      )
+    expect([asked, hostile.activeConnections]).toEqual([[], 0])
+    const victim = await startAgent(server, { node: 'victim', resolve: async () => ['127.0.0.1'] })
+    await victim.connected(soon())
+    expect(await echoed(dialer, 'victim', port)).toBe('hello')
+    expect(asked).toEqual([])
+  })
+
+  test('[SEC-R805] what belongs to no node goes to the local agent, and to others with the permission', async () => {
+    const { server, dialer } = await start([...flags, '--tunnel-local-agent'])
+    const { port } = await target()
+    await server.logged('agent serves the default route')
+    expect(await echoed(dialer, '127.0.0.1', port)).toBe('hello')
+    const { status, object } = await (await server.admin()).get(
+      '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/sallyport:tunnel-default-route',
+    )
+    expect([status, object]).toMatchObject([
+      200,
+      { subjects: [{ kind: 'Group', name: 'system:sallyport:default-route-agents' }] },
+    ])
   })
 
   test('without an agent the dial fails at once with a 503, and nothing is dialled directly', async () => {
@@ -120,14 +183,14 @@ describe('--egress tunnel', () => {
     expect(failure).toBeInstanceOf(ApiError)
     expect([failure.reason, failure.message]).toEqual([
       'ServiceUnavailable',
-      `cannot reach 127.0.0.1:${port} through the tunnel: no agent is connected`,
+      `cannot reach 127.0.0.1:${port} through the tunnel: no connected agent serves it`,
     ])
     expect(open.size).toBe(0)
   })
 
   test('what the agent cannot reach is a 503 with its words', async () => {
     const { server, dialer } = await start([...flags, '--tunnel-local-agent'])
-    await server.logged('agent connected')
+    await server.logged('agent serves the default route')
     const gone = await echoTarget()
     await gone.close()
     const failure = await dialer
@@ -187,7 +250,7 @@ describe('the port for agents', () => {
     await server.logged('agent connected')
     const { text } = await (await server.admin()).get('/metrics')
     expect(text).toContain(
-      'konnectivity_network_proxy_server_ready_backends{proxy_strategy="default"} 1',
+      'konnectivity_network_proxy_server_ready_backends{proxy_strategy="destHost"} 1',
     )
   })
 
@@ -335,7 +398,7 @@ describe('the agent inside the server', () => {
 
   test('replaces a certificate that is no good', async () => {
     await mkdir(join(scratch, 'data', 'pki'), { recursive: true, mode: 0o700 })
-    await writeFile(file(), 'garbage')
+    await writeFile(file(), 'garbage', { mode: 0o600 })
     const { server } = await start(flags)
     await server.logged('agent connected')
     expect(await readFile(file(), 'utf8')).toContain('BEGIN CERTIFICATE')

@@ -77,6 +77,8 @@ describe('the page of the tunnel [TUN-I5]', () => {
       'server',
       'kubeconfig',
       'raw',
+      'clusterrole',
+      'user',
       ...tables.flatMap((one) => Object.keys(one)),
     ])
     const named = [...page.matchAll(/--([a-z][a-z-]*[a-z])/g)].map(([, name = '']) => name)

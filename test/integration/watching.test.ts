@@ -14,7 +14,7 @@ let count = 0
 beforeAll(async () => {
   // Bookmarks come by interval; so the tests decide when.
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
-  server = await startInProcess()
+  server = await startInProcess({ http2: true })
   admin = await server.admin()
 })
 afterAll(async () => {

@@ -49,6 +49,24 @@ describe.each(versions.filter(({ version, path }) => path || version !== '1.33')
     )
 
     test.skipIf(!there)(
+      'create, replace and delete with --raw, which name no content type',
+      async () => {
+        const path = `/api/v1/namespaces/${ns}/configmaps`
+        const object = (value: string) =>
+          JSON.stringify({
+            apiVersion: 'v1',
+            kind: 'ConfigMap',
+            metadata: { name: 'raw' },
+            data: { value },
+          })
+        await kubectl(`create --raw ${path} -f -`, object('1'))
+        await kubectl(`replace --raw ${path}/raw -f -`, object('2'))
+        expect(await kubectl(inNamespace(`get cm raw -o jsonpath='{.data.value}'`))).toBe('2')
+        await kubectl(`delete --raw ${path}/raw`)
+      },
+    )
+
+    test.skipIf(!there)(
       'api-versions and api-resources list what is served [GND-R42, GND-R90]',
       async () => {
         const apiVersions = (await kubectl('api-versions')).split('\n')

@@ -134,14 +134,13 @@ describe.skipIf(!kubectlPath)('[CRED-P1, CRED-P2, CRED-P3] kubectl proxy and our
   test.each([
     ['the root', request('GET /')],
     ['a list with a query', request('GET /api/v1/pods?limit=5&continue=a%2Fb')],
-    ['an encoded slash', request('GET /api/a%2Fb')],
     ['HEAD', request('HEAD /api/v1/pods')],
     ['OPTIONS', request('OPTIONS /api/v1/pods')],
     ['DELETE', request('DELETE /api/v1/pods/a')],
     ['POST without a body', request('POST /api/v1/pods')],
     ['POST with a body', `${request('POST /x', 'Content-Length: 3')}abc`],
     ['POST in chunks', `${request('POST /x', 'Transfer-Encoding: chunked')}3\r\nabc\r\n0\r\n\r\n`],
-    ['cookies and own headers', request('GET /x', 'Cookie: a=b', 'X-Own: 1', 'Accept: a/b')],
+    ['own headers', request('GET /x', 'X-Own: 1', 'Accept: a/b')],
     ['a hop before', request('GET /x', 'X-Forwarded-For: 10.0.0.1')],
     ['a header of the connection', request('GET /x', 'Connection: close, X-Hop', 'X-Hop: 1')],
     ['exec', request(`GET ${pod}/exec?command=sh`)],
@@ -182,6 +181,8 @@ describe.skipIf(!kubectlPath)('[CRED-P1, CRED-P2, CRED-P3] kubectl proxy and our
   test.each([
     [200, 400, 'an absolute target', request('GET http://localhost/x')],
     [200, 400, 'encoded dot segments', request('GET /api/%2e%2e/x')],
+    [200, 400, 'an encoded slash', request('GET /api/a%2Fb')],
+    [200, 404, 'a proxy under watch', request(`GET ${pod.replace('/v1/', '/v1/watch/')}/proxy/`)],
     [200, 405, 'TRACE', request('TRACE /x')],
     [200, 400, 'OPTIONS *', request('OPTIONS *')],
     [404, 400, 'CONNECT', request('CONNECT a:1')],
@@ -204,7 +205,7 @@ describe.skipIf(!kubectlPath)('[CRED-P1, CRED-P2, CRED-P3] kubectl proxy and our
     [403, 200, '[::1] with a port', request('GET /x', 'Host: [::1]:8001')],
     [403, 200, 'a host in capitals', request('GET /x', 'Host: LOCALHOST')],
     [403, 400, 'an empty host', request('GET /x', 'Host: ')],
-    [403, 200, "an add-on's own address", request('GET /x', 'Host: a.b.localhost')],
+    [403, 200, "an add-on's own address", request('GET /x', 'Host: a--b.localhost')],
     [200, 403, 'files for a foreign host', request('GET /static/a.txt', 'Host: evil.com')],
     [200, 404, 'a link that leads out', request('GET /static/out')],
     [200, 405, 'a file by POST', request('POST /static/a.txt')],
@@ -223,6 +224,12 @@ describe.skipIf(!kubectlPath)('[CRED-P1, CRED-P2, CRED-P3] kubectl proxy and our
     expect((await seenThrough(theirs, text)).headers[name]).toContain('evil')
     expect((await seenThrough(ours.port, text)).headers[name]).not.toBe('evil')
     expect(lab.api.last.rawHeaders.join()).not.toContain('evil')
+  })
+
+  test('[SEC-R1802] differ in a cookie that the server has not set, which only kubectl lets through', async () => {
+    const text = request('GET /x', 'Cookie: a=b')
+    expect((await seenThrough(theirs, text)).headers['cookie']).toBe('a=b')
+    expect((await seenThrough(ours.port, text)).headers['cookie']).toBeUndefined()
   })
 
   test.each([

@@ -2,13 +2,14 @@ import { EventEmitter, once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { PassThrough } from 'node:stream'
+import { PassThrough, type Writable } from 'node:stream'
+import { allFeatures } from '../../src/apiserver/features/index.ts'
 import { ApiServer, type Feature, type Serving, serverOptions } from '../../src/apiserver/index.ts'
 import { createLogger } from '../../src/cli/logger.ts'
 import { parseOptions } from '../../src/cli/options/index.ts'
 import { kubernetesVersion } from '../../src/cli/serve/run.ts'
 import { serverProcess } from '../../src/cli/server-process.ts'
-import { type Clock, type LogLevel, systemClock } from '../../src/core/index.ts'
+import { type Clock, type LogLevel, type SealedValues, systemClock } from '../../src/core/index.ts'
 import { parseKubeconfig } from '../../src/kubeconfig/index.ts'
 import { privateKeyPem } from '../../src/pki/index.ts'
 import { type Credential, HttpsCaller } from './https-caller.ts'
@@ -41,13 +42,19 @@ export interface InProcessOptions {
   readonly logLevel?: LogLevel
   /** Parts that live in the server; none unless given. */
   readonly features?: readonly Feature[]
+  /** Offers HTTP/2 although the runtime may drop malformed headers: for tests of that code path. */
+  readonly http2?: boolean
   /** Runs as if it were this user. */
   readonly userId?: number
+  /** Where the server's standard output goes; nowhere unless given. */
+  readonly stdout?: Writable
 }
 
 /** An API server in this process, on real sockets of 127.0.0.1. */
 export class InProcessServer {
   readonly dataDirectory: string
+  /** The keys that it keeps for itself. */
+  readonly sealed: SealedValues
   readonly #options: InProcessOptions
   readonly #server: ApiServer
   readonly #lines: string[]
@@ -60,6 +67,7 @@ export class InProcessServer {
     parts: {
       readonly dataDirectory: string
       readonly server: ApiServer
+      readonly sealed: SealedValues
       readonly lines: string[]
       readonly logged: EventEmitter
     },
@@ -67,6 +75,7 @@ export class InProcessServer {
     this.#options = options
     this.dataDirectory = parts.dataDirectory
     this.#server = parts.server
+    this.sealed = parts.sealed
     this.#lines = parts.lines
     this.#logged = parts.logged
   }
@@ -166,16 +175,22 @@ export async function startInProcess(options: InProcessOptions = {}): Promise<In
       readFile: (path) => readFile(path, 'utf8'),
     },
   )
+  let sealed: SealedValues | undefined
+  const takeSealed: Feature = async (context) => {
+    sealed = context.sealed
+    return {}
+  }
   const server = new ApiServer({
     options: parsed.values,
     dataDirectory,
     version: await kubernetesVersion(),
     clock,
     log,
-    ...(options.features && { features: options.features }),
+    features: [...(options.features ?? allFeatures), takeSealed],
+    ...(options.http2 !== undefined && { http2: options.http2 }),
     process: {
       ...serverProcess(),
-      stdout: new PassThrough().resume(),
+      stdout: options.stdout ?? new PassThrough().resume(),
       ...(options.userId !== undefined && { userId: options.userId }),
     },
   })
@@ -183,7 +198,8 @@ export async function startInProcess(options: InProcessOptions = {}): Promise<In
     await server.stop(AbortSignal.abort())
     throw error
   })
-  return new InProcessServer(options, { dataDirectory, server, lines, logged })
+  if (!sealed) throw new Error('the server has started without its features')
+  return new InProcessServer(options, { dataDirectory, server, sealed, lines, logged })
 }
 
 async function adminCredential(path: string): Promise<Credential> {

@@ -64,6 +64,8 @@ export async function startSallyport(
     readonly dataDirectory?: string
     readonly args?: readonly string[]
     readonly env?: NodeJS.ProcessEnv
+    /** The Node.js that runs it; the one of the tests unless given. */
+    readonly node?: string
   } = {},
 ): Promise<SallyportProcess> {
   const dist = await buildOnce()
@@ -71,7 +73,7 @@ export async function startSallyport(
   const dataDirectory = options.dataDirectory ?? (await mkdtemp(join(tmpdir(), 'sallyport-')))
   const port = options.args?.includes('--secure-port') ? [] : ['--secure-port', '0']
   const child = spawn(
-    process.execPath,
+    options.node ?? process.execPath,
     [
       join(dist, 'cli', 'main.js'),
       'up',

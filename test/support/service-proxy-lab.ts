@@ -40,7 +40,7 @@ export class ServiceProxyLab {
     flags: readonly string[] = [],
     features: readonly Feature[] = [addonFeature],
   ): Promise<ServiceProxyLab> {
-    return new ServiceProxyLab(await startInProcess({ flags, features }))
+    return new ServiceProxyLab(await startInProcess({ flags, features, http2: true }))
   }
 
   /** Something that answers at an address like a Pod's. */

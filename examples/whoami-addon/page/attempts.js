@@ -55,7 +55,7 @@ export async function listMaps(currentUser) {
     const query = new URLSearchParams({ namespace })
     const { names, isCut, status, message } = await ask(`api/configmaps?${query}`)
     if (names === undefined) {
-      const title = status === 403 ? 'You may not: ' : 'That failed: '
+      const title = status === 403 ? 'You, or whoami for you, may not: ' : 'That failed: '
       place.replaceChildren(make('p', `${title}${message}${status ? ` (${status})` : ''}`, 'bad'))
       return
     }

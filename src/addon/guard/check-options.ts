@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { WrongUsage } from '../../core/index.ts'
+import { problemOfUserName, WrongUsage } from '../../core/index.ts'
 import { foldHeaderName } from '../../http/index.ts'
 import type { TrustOptions } from './authenticate.ts'
 import { defaultOutput, emittedNames, type IdentityOutput } from './identity-output.ts'
@@ -64,13 +64,16 @@ function problemOf(options: Unchecked = {}): string | undefined {
   const { developmentUser, maxTunnelMs = 1, x5c, handshake, jwks, output = defaultOutput } = options
   if (!areAudiences(options.audiences))
     return "audiences must list the Services of this application, such as ['kube-system/dashboard']"
-  if (developmentUser === '') return 'developmentUser must be a name'
+  if (isBadName(developmentUser)) return 'developmentUser must be a name'
   if (x5c === false && !handshake && !jwks && developmentUser === undefined)
     return 'x5c is switched off and neither handshake nor jwks is there: nobody would be believed'
   if (!isDuration(maxTunnelMs)) return 'maxTunnelMs must be a number of milliseconds'
   const [unfit] = problemsOfOutput(output)
   return unfit === undefined ? undefined : `output: ${unfit}`
 }
+
+const isBadName = (name: string | undefined): boolean =>
+  name !== undefined && problemOfUserName(name) !== undefined
 
 const isDuration = (ms: unknown): boolean => Number.isSafeInteger(ms) && Number(ms) > 0
 

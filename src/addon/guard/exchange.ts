@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Clock, Logger } from '../../core/index.ts'
-import { discardUnreadBody } from '../../http/index.ts'
+import { type BodyProblem, discardUnreadBody, watchBody } from '../../http/index.ts'
 import { type AddonUser, renewTunnelHeader } from '../token/claims.ts'
 import type { AccessLog } from './access-log.ts'
 import { authenticate, type Proof } from './authenticate.ts'
@@ -10,7 +10,7 @@ import { forwardUpgrade } from './forward-upgrade.ts'
 import { type IdentityOutput, identityHeaders } from './identity-output.ts'
 import type { GuardMetrics } from './metrics.ts'
 import { type HeaderRules, readRequest } from './read-request.ts'
-import { GuardRefused, refusalBody, refusalHeaders, refusalText } from './refusal.ts'
+import { GuardRefused, malformed, refusalBody, refusalHeaders, refusalText } from './refusal.ts'
 import { protocolOf } from './upgrade-protocol.ts'
 import type { Tunnels } from './upgraded-connections.ts'
 import type { Upstream } from './upstream.ts'
@@ -20,6 +20,7 @@ interface ExchangeLimits {
   /** From its head to the end of its answer. */
   readonly maxRequestMs: number
   readonly tunnelIdleMs: number
+  readonly bodyIdleMs: number
   readonly lingerMs: number
 }
 
@@ -61,6 +62,10 @@ export class Exchanges {
     try {
       // Nothing is awaited before this: a request in the same packet is already at the door.
       const read = readRequest(request, this.#parts.rules)
+      if (read.isChunked || read.hasLength)
+        watchBody(request, this.#parts.limits, (problem) =>
+          this.#refuse(request, response, bodyRefusals[problem], story),
+        )
       const found = authenticate(read.authorization, this.#parts.proof)
       const user = found instanceof Promise ? await found : found
       story.user = user
@@ -190,6 +195,11 @@ interface Story {
   readonly began: number
   reason: string
   user?: AddonUser
+}
+
+const bodyRefusals: Readonly<Record<BodyProblem, GuardRefused>> = {
+  overhead: malformed('the chunks of the body have more extensions than data'),
+  stalled: new GuardRefused(408, 'body-too-slow', 'the body of the request came too slowly'),
 }
 
 const tooOld = (): GuardRefused =>

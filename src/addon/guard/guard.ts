@@ -1,19 +1,14 @@
 import { createServer, type Server } from 'node:http'
 import { type AddressInfo, isIPv6, type Socket } from 'node:net'
 import { aborted, type Clock, type Component, type Logger, neverFails } from '../../core/index.ts'
-import { listenOnAll } from '../../http/index.ts'
+import { defaultServerLimits, listenOnAll, maxForwardedHeaders } from '../../http/index.ts'
 import type { AddonTokenVerifier } from '../token/verifier.ts'
 import { AccessLog, type AccessLogLevel } from './access-log.ts'
 import type { AudienceList } from './audiences.ts'
 import { checkPlaces } from './check-options.ts'
 import { Exchanges } from './exchange.ts'
 import { createHealthServer } from './health-server.ts'
-import {
-  defaultOutput,
-  emittedNames,
-  type IdentityOutput,
-  identityNameTest,
-} from './identity-output.ts'
+import { defaultOutput, type IdentityOutput, identityNameTest } from './identity-output.ts'
 import { GuardMetrics } from './metrics.ts'
 import { HeaderRules } from './read-request.ts'
 import { Tunnels, tunnelLeewayMs } from './upgraded-connections.ts'
@@ -35,6 +30,8 @@ export interface GuardOptions {
   readonly verifier: AddonTokenVerifier
   readonly audiences: AudienceList
   readonly output?: IdentityOutput
+  /** Headers that the add-on needs from clients although they look like claims to an identity. */
+  readonly allowedRequestHeaders?: readonly string[]
   readonly limits?: Partial<GuardLimits>
   readonly accessLog?: { readonly level: AccessLogLevel; readonly write: (lines: string) => void }
   readonly clock: Clock
@@ -47,6 +44,9 @@ export interface GuardLimits {
   readonly maxTunnelMs: number
   readonly tunnelIdleMs: number
   readonly headersTimeoutMs: number
+  /** In which time a request body must bring a few kilobytes, unless the add-on keeps it waiting; 0 for no limit. */
+  readonly bodyIdleMs: number
+  readonly maxHeaderCount: number
   readonly idleTimeoutMs: number
   readonly maxConnections: number
   readonly lingerMs: number
@@ -58,6 +58,8 @@ export const defaultGuardLimits: GuardLimits = {
   maxTunnelMs: 60 * 60_000,
   tunnelIdleMs: 10 * 60_000,
   headersTimeoutMs: 10_000,
+  bodyIdleMs: defaultServerLimits.bodyIdleMs,
+  maxHeaderCount: maxForwardedHeaders,
   idleTimeoutMs: 90_000,
   maxConnections: 10_000,
   lingerMs: 1_000,
@@ -86,7 +88,8 @@ export class Guard implements Component {
     checkPlaces(options)
     this.#options = options
     this.#limits = { ...defaultGuardLimits, ...options.limits }
-    this.#rules = new HeaderRules(identityNameTest(emittedNames(output)))
+    const isIdentity = identityNameTest(output, options.allowedRequestHeaders)
+    this.#rules = new HeaderRules(isIdentity, this.#limits.maxHeaderCount)
     const maxAgeMs = this.#limits.maxTunnelMs
     this.#tunnels = new Tunnels({ clock, maxAgeMs, leewayMs: tunnelLeewayMs })
     this.#accessLog = new AccessLog(accessLog?.level ?? 'none', clock, accessLog?.write ?? ignore)

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
-import { foldHeaderName, isIdentityHeader } from '../../http/index.ts'
+import { WrongUsage } from '../../core/index.ts'
+import { allowedHeaders, foldHeaderName, isIdentityHeader } from '../../http/index.ts'
 import type { AddonUser } from '../token/claims.ts'
 import type { HeaderRules } from './read-request.ts'
 import { unproven } from './refusal.ts'
@@ -97,10 +98,20 @@ function short(value: string): string {
 const unsendable = (why: string) =>
   unproven('identity-unsendable', `a name in the token ${why} and cannot be put into a header`)
 
-/** Tells whether a header claims an identity, in any spelling; `emitted` are the names under which we state ours. */
-export function identityNameTest(emitted: readonly string[]): (name: string) => boolean {
-  const ours = new Set(['x-authorization', ...emitted.map(foldHeaderName)])
-  return (name) => isIdentityHeader(name) || ours.has(foldHeaderName(name))
+/**
+ * Tests whether a header claims an identity, in any spelling. `declared` are headers that the add-on needs although
+ * they look like that; the names under which we state the user are never among them.
+ */
+export function identityNameTest(
+  output: IdentityOutput,
+  declared: readonly string[] = [],
+): (name: string) => boolean {
+  const allowed = allowedHeaders(declared)
+  const ours = new Set(emittedNames(output).map(foldHeaderName))
+  const taken = declared.find((name) => ours.has(foldHeaderName(name)))
+  if (taken !== undefined)
+    throw new WrongUsage(`cannot allow the header ${taken}: it states the user to the add-on`)
+  return (name) => isIdentityHeader(name, allowed) || ours.has(foldHeaderName(name))
 }
 
 /**

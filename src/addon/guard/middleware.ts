@@ -9,7 +9,6 @@ import { developmentUser } from './development-user.ts'
 import { defaultGuardLimits } from './guard.ts'
 import {
   defaultOutput,
-  emittedNames,
   type IdentityOutput,
   identityNameTest,
   stateIdentity,
@@ -24,6 +23,8 @@ export interface MiddlewareOptions extends TrustOptions {
   /** The Services of this application as `namespace/name`, or a list that is kept elsewhere. */
   readonly audiences: readonly string[] | AudienceList
   readonly output?: IdentityOutput
+  /** Headers that the application needs from clients although they look like claims to an identity. */
+  readonly allowedRequestHeaders?: readonly string[]
   /** Who a request without a token is from, on this machine only: from loopback, to loopback, not forwarded. */
   readonly developmentUser?: string
   /** How long a WebSocket lasts however often its token is renewed; an hour unless said otherwise. */
@@ -102,7 +103,7 @@ class RequestGuard implements AddonGuard {
     const { maxTunnelMs: maxAgeMs = defaultGuardLimits.maxTunnelMs } = options
     this.#tunnels = new ApplicationTunnels({ clock, maxAgeMs }, proof.log)
     this.#output = options.output ?? defaultOutput
-    this.#rules = new HeaderRules(identityNameTest(emittedNames(this.#output)))
+    this.#rules = new HeaderRules(identityNameTest(this.#output, options.allowedRequestHeaders))
   }
 
   async authenticate(request: IncomingMessage): Promise<AddonUser> {

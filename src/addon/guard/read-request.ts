@@ -1,5 +1,11 @@
 import type { IncomingMessage } from 'node:http'
-import { endToEndHeaders, refuseAmbiguousHeaders } from '../../http/index.ts'
+import {
+  endToEndHeaders,
+  framingProblem,
+  headerAmbiguity,
+  maxForwardedHeaders,
+  rememberByName,
+} from '../../http/index.ts'
 import { GuardRefused, malformed, unproven } from './refusal.ts'
 import { checkTarget } from './request-target.ts'
 
@@ -17,52 +23,34 @@ export interface HeaderRule {
   readonly isRefused: boolean
 }
 
-const maxKnown = 1_000
-const longestKnown = 64
-
 /** Answered here, or stated anew. */
 const own = new Set(['expect', 'x-forwarded-for'])
 
 /** The rules of `http/` and of identities, looked up once per spelling: clients send the same few names. */
 export class HeaderRules {
-  readonly #isIdentity: (name: string) => boolean
-  #known = new Map<string, HeaderRule>()
+  readonly of: (spelt: string) => HeaderRule
+  readonly maxCount: number
 
-  constructor(isIdentity: (name: string) => boolean) {
-    this.#isIdentity = isIdentity
+  constructor(isIdentity: (name: string) => boolean, maxCount = maxForwardedHeaders) {
+    this.maxCount = maxCount
+    this.of = rememberByName((spelt) => ruleOf(spelt, isIdentity(spelt)))
   }
 
   /** Whether a header claims an identity, in any spelling. */
   isIdentity(name: string): boolean {
     return this.of(name).isIdentity
   }
-
-  of(spelt: string): HeaderRule {
-    const known = this.#known.get(spelt)
-    if (known) return known
-    const name = spelt.toLowerCase()
-    const isHop = endToEndHeaders([spelt, '']).length === 0
-    const isIdentity = this.#isIdentity(spelt)
-    const rule = {
-      name,
-      isIdentity,
-      isKept: !isHop && !own.has(name) && !isIdentity,
-      isRefused: isAmbiguous([spelt, '']),
-      isSingle: isAmbiguous([spelt, '', spelt, '']),
-    }
-    // A client that sends thousands of names must not fill the memory.
-    if (this.#known.size >= maxKnown) this.#known = new Map()
-    if (spelt.length <= longestKnown) this.#known.set(spelt, rule)
-    return rule
-  }
 }
 
-function isAmbiguous(rawHeaders: string[]): boolean {
-  try {
-    refuseAmbiguousHeaders({ rawHeaders, headers: {} })
-    return false
-  } catch {
-    return true
+function ruleOf(spelt: string, isIdentity: boolean): HeaderRule {
+  const name = spelt.toLowerCase()
+  const isHop = endToEndHeaders([spelt, '']).length === 0
+  return {
+    name,
+    isIdentity,
+    isKept: !isHop && !own.has(name) && !isIdentity,
+    isRefused: headerAmbiguity([spelt, '']) !== undefined,
+    isSingle: headerAmbiguity([spelt, '', spelt, '']) !== undefined,
   }
 }
 
@@ -83,16 +71,20 @@ export function readRequest(request: Request, rules: HeaderRules): GuardedReques
   if (request.method === 'TRACE' || request.method === 'CONNECT')
     throw new GuardRefused(405, 'method-not-allowed', 'this method is not for add-ons')
   checkTarget(request.url ?? '')
-  const { single, headers } = sortHeaders(request.rawHeaders, rules)
-  checkHost(single.get('host'), request.httpVersion)
-  const encoding = single.get('transfer-encoding')
-  if (encoding !== undefined && encoding.toLowerCase() !== 'chunked')
-    throw malformed('the only transfer encoding that is supported is chunked')
+  const { rawHeaders, httpVersion } = request
+  if (rawHeaders.length > 2 * rules.maxCount)
+    throw new GuardRefused(431, 'too-many-headers', `more than ${rules.maxCount} header lines`)
+  const { single, headers } = sortHeaders(rawHeaders, rules)
+  checkHost(single.get('host'), httpVersion)
+  const transferEncoding = single.get('transfer-encoding')
+  const contentLength = single.get('content-length')
+  const problem = framingProblem({ httpVersion, transferEncoding, contentLength })
+  if (problem !== undefined) throw malformed(problem)
   return {
     authorization: single.get('authorization'),
     headers,
-    isChunked: encoding !== undefined,
-    hasLength: single.has('content-length'),
+    isChunked: transferEncoding !== undefined,
+    hasLength: contentLength !== undefined,
   }
 }
 

@@ -1,5 +1,5 @@
-import { badRequest, type KubeObject } from '../../core/index.ts'
-import { rawHeaderValues } from '../../http/index.ts'
+import { ApiError, badRequest, goQuote, type KubeObject, WrongUsage } from '../../core/index.ts'
+import { allowedHeaders, rawHeaderValues } from '../../http/index.ts'
 
 /** Annotations by which a Service asks to be told who its users are; the second is the proposal's own. */
 const annotations = [
@@ -69,6 +69,24 @@ export const wantsIdentity = ({ metadata }: KubeObject): boolean =>
 /** Whether a Service wants to know the groups of its users. */
 export const wantsGroups = ({ metadata }: KubeObject): boolean =>
   metadata.annotations?.[groupsAnnotation] === 'true'
+
+const headersAnnotation = 'sallyport.dev/allowed-request-headers'
+
+/**
+ * The headers that a Service declares to need although their names look like claims to an identity. A list that
+ * cannot be read, or that names a header of Kubernetes or of ours, is a 503: its author expects something of it.
+ */
+export function declaredHeaders({ metadata }: KubeObject): ReadonlySet<string> | undefined {
+  const text = metadata.annotations?.[headersAnnotation]
+  if (text === undefined) return undefined
+  try {
+    return allowedHeaders(text.split(',').map((name) => name.trim()))
+  } catch (error) {
+    if (!(error instanceof WrongUsage)) throw error
+    const why = `service ${goQuote(metadata.name)} has an invalid ${headersAnnotation}: ${error.message}`
+    throw new ApiError('ServiceUnavailable', why, { cause: error })
+  }
+}
 
 /** Whether a cookie, as `name=value` with or without attributes, is our marker. */
 export const isMarker = (pair: string): boolean =>

@@ -1,107 +1,83 @@
 import type { IncomingMessage } from 'node:http'
-import { ApiError } from '../../core/index.ts'
-import { rawHeaderValues } from '../../http/index.ts'
-import type { ProxyTarget } from './target.ts'
-
-/** What a browser says about the page that asks; `undefined` from other clients. */
-interface Said {
-  readonly origin: string | undefined
-  readonly referer: string | undefined
-  readonly site: string | undefined
-  readonly mode: string | undefined
-  readonly dest: string | undefined
-}
-
-/** Whose pages may ask, besides those of this machine and of the server's own address. */
-export interface BrowserPolicy {
-  readonly origins: readonly string[]
-}
+import { ApiError, type ProxyTarget, parseRequestInfo } from '../../core/index.ts'
+import { addonHost, rawHeaderValues } from '../../http/index.ts'
 
 /**
- * Refuses what a page of another site asks for, and what the page of another add-on asks for on the origin that all
- * share behind a proxy. Links may lead here from anywhere: a page that opens another one cannot use its answer.
+ * Refuses service workers, and what a page of another add-on requests on the origin that all share behind a proxy.
+ * Pages of other origins have been refused by the pipeline. Links may lead here from anywhere: a page that opens
+ * another one cannot use it.
  */
-export function refuseForeignPages(
-  request: IncomingMessage,
-  target: ProxyTarget,
-  host: string,
-  { origins }: BrowserPolicy,
-): void {
-  const said = saidBy(request.rawHeaders)
-  if (said.origin !== undefined) checkOrigin(said.origin, said.site, host, origins)
-  if (said.site === undefined || said.site === 'none') return
-  if (isLink(request.method, said)) return
-  if (said.site !== 'same-origin')
-    throw refused(`a page of another site may not ask here (Sec-Fetch-Site: ${said.site})`)
-  // WebSockets say nothing of the page but its origin.
-  if (said.mode !== 'websocket' && !isOwnPage(said.referer, target))
+export function refuseForeignPages(request: IncomingMessage, target: ProxyTarget): void {
+  const { rawHeaders, headers } = request
+  // It would stay in the browser, and respond to pages of this origin in place of the server.
+  if (headers['service-worker'] !== undefined || headers['sec-fetch-dest'] === 'serviceworker')
+    throw refused("no add-on may register a service worker on the API's origin")
+  const referer = single(rawHeaders, 'referer')
+  if (!isOfPage(request, referer)) return
+  const page = ownPage(referer ?? '', target, single(rawHeaders, 'x-forwarded-host'))
+  const origin = single(rawHeaders, 'origin')
+  // Forms of a page that hides its referrer have no origin; all others name the one of the page.
+  if (page === undefined || (origin !== undefined && origin !== 'null' && origin !== page.origin))
     throw refused(
-      'a page may only use the add-on that it belongs to, and must say which it is (Referer)',
+      'a page may only use the add-on that it belongs to, and the Referer must name a page of this add-on',
     )
+}
+
+/** Whether a page has sent the request that could use the response, so that it must be the add-on's own. */
+function isOfPage(
+  { rawHeaders, headers, method }: IncomingMessage,
+  referer: string | undefined,
+): boolean {
+  const site = single(rawHeaders, 'sec-fetch-site')
+  // Programs send no Referer, and browsers that send nothing else name the page in it.
+  if (site === undefined) return referer !== undefined
+  if (site !== 'same-origin') return false
+  // Browsers name no page in a WebSocket handshake, only its origin; no page can set this header itself.
+  if (headers.upgrade !== undefined) return false
+  const mode = single(rawHeaders, 'sec-fetch-mode')
+  const isLink = mode === 'navigate' && single(rawHeaders, 'sec-fetch-dest') === 'document'
+  return !isLink || (method !== 'GET' && method !== 'HEAD')
 }
 
 const refused = (why: string): ApiError => new ApiError('Forbidden', why)
 
-function saidBy(rawHeaders: readonly string[]): Said {
-  const single = (name: string): string | undefined => {
-    const values = rawHeaderValues(rawHeaders, name)
-    if (values.length > 1) throw refused(`the header ${name} is there twice`)
-    return values[0]
-  }
-  return {
-    origin: single('origin'),
-    referer: single('referer'),
-    site: single('sec-fetch-site'),
-    mode: single('sec-fetch-mode'),
-    dest: single('sec-fetch-dest'),
-  }
+function single(rawHeaders: readonly string[], name: string): string | undefined {
+  const values = rawHeaderValues(rawHeaders, name)
+  if (values.length > 1) throw refused(`the header ${name} is there twice`)
+  return values[0]
 }
 
-const loopback = /^https?:\/\/(?:localhost|[a-z0-9.-]+\.localhost|127\.0\.0\.1|\[::1\])(?::\d+)?$/
-
-/** Local proxies put another name before ours, so a page of this machine is no stranger. */
-function checkOrigin(
-  sent: string,
-  site: string | undefined,
-  host: string,
-  origins: readonly string[],
-): void {
-  const origin = sent.toLowerCase()
-  const isKnown =
-    loopback.test(origin) || origin === `https://${host.toLowerCase()}` || origins.includes(origin)
-  // A page that sends no referrer posts its own forms with the origin null.
-  if (isKnown || (origin === 'null' && site === 'same-origin')) return
-  throw refused('pages of that origin may not ask here')
+/** The URL of a Referer that is a page of this add-on and port: by its path, or by the host at our local proxy. */
+function ownPage(
+  referer: string,
+  target: ProxyTarget,
+  forwardedHost: string | undefined,
+): URL | undefined {
+  const url = URL.canParse(referer) ? new URL(referer) : undefined
+  // Browsers send it in its one normal form and without a user.
+  if (url?.href !== referer || url.username !== '' || !/^https?:$/.test(url.protocol))
+    return undefined
+  const isOwn = url.hostname.endsWith('.localhost')
+    ? url.host === forwardedHost && ownHosts(target).includes(url.hostname)
+    : isSame(targetOf(url.pathname), target)
+  return isOwn ? url : undefined
 }
 
-const isLink = (method: string | undefined, { mode, dest }: Said): boolean =>
-  (method === 'GET' || method === 'HEAD') && mode === 'navigate' && dest === 'document'
+const isSame = (page: ProxyTarget | undefined, target: ProxyTarget): boolean =>
+  page?.resource === target.resource &&
+  page.namespace === target.namespace &&
+  page.name === target.name &&
+  page.port === target.port
 
-const proxied =
-  /\/api\/v1\/(?:proxy\/)?(?:namespaces\/([^/]+)\/(services|pods)|nodes)\/([^/?#]+)(?:[/?#]|$)/
+/** The local proxy names that host in X-Forwarded-Host too. It may have chosen the port itself. */
+const ownHosts = (target: ProxyTarget): string[] => [
+  addonHost(target),
+  addonHost({ ...target, port: '', scheme: '' }),
+]
 
-/** Of the addresses at which our local proxy gives add-ons origins of their own. */
-const ownOriginSuffix = '.localhost'
-
-/** The same add-on, by whichever form of its path and at whichever of its ports. */
-function isOwnPage(referer: string | undefined, target: ProxyTarget): boolean {
-  const url = parsed(referer)
-  if (!url) return false
-  if (url.hostname.endsWith(ownOriginSuffix)) {
-    const labels = url.hostname.slice(0, -ownOriginSuffix.length).split('.')
-    return labels.at(-1) === target.namespace && labels.at(-2) === target.name
-  }
-  const [, namespace = '', resource = 'nodes', id = ''] = proxied.exec(url.pathname) ?? []
-  const parts = decodeURIComponent(id).split(':')
-  const name = parts.length === 3 ? parts[1] : parts[0]
-  return namespace === target.namespace && resource === target.resource && name === target.name
-}
-
-function parsed(referer: string | undefined): URL | undefined {
+function targetOf(path: string): ProxyTarget | undefined {
   try {
-    const url = new URL(referer ?? '')
-    decodeURIComponent(url.pathname)
-    return url
+    return parseRequestInfo('GET', path).proxy
   } catch {
     return undefined
   }

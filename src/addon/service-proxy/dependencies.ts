@@ -9,6 +9,7 @@ import type {
   Logger,
   MetricsRegistry,
 } from '../../core/index.ts'
+import type { AddressTest } from '../../http/index.ts'
 import type { AddonTokenMinter } from '../token/index.ts'
 import type { ProxyLimits } from './limits.ts'
 import type { TargetSource } from './target-source.ts'
@@ -17,6 +18,8 @@ import type { TargetSource } from './target-source.ts'
 export interface ServiceProxyParts {
   readonly view: ClusterView
   readonly targets: TargetSource
+  /** The operator's limit on the addresses of targets; applies besides the addresses that are never dialed. */
+  readonly isAllowedTarget: AddressTest
   readonly dialer: Dialer
   readonly authorizer: Authorizer
   /** Asked again while a stream lives on; `undefined`, or a 401, if its credential proves nobody any more. */
@@ -31,10 +34,10 @@ export interface ServiceProxyParts {
   readonly limits: ProxyLimits
   /** How often the rights behind an open stream are asked for again. */
   readonly recheckMs: number
-  /** Origins of browsers' pages that may ask, besides those of local proxies and of the server itself. */
-  readonly origins: readonly string[]
-  /** Whether a header claims an identity, by the names that this server has been told as well. */
-  readonly isIdentityHeader: (name: string) => boolean
+  /** Namespaces whose Services run on the API's origin, without a sandbox. */
+  readonly sameOriginNamespaces: ReadonlySet<string>
+  /** Whether a header claims an identity, by the names that this server has been told as well, unless it is allowed. */
+  readonly isIdentityHeader: (name: string, allowed?: ReadonlySet<string>) => boolean
   /** Under which kubelets' certificates are verified. */
   readonly clusterCaPem: () => string
   readonly metrics: MetricsRegistry

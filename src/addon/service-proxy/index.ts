@@ -1,5 +1,4 @@
 export { type ProxyLimits } from './limits.ts'
 export { ServiceProxy } from './service-proxy.ts'
 export { liveSessions, sessionEntry } from './session-resource.ts'
-export { type ProxiedResource } from './target.ts'
 export { WatchedTargets } from './target-source.ts'

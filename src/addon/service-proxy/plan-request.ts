@@ -3,23 +3,15 @@ import {
   type AuthorizedRequest,
   badRequest,
   type KubeObject,
-  methodNotAllowed,
   notFound,
+  notServed,
+  type ProxyTarget,
   wellKnownKinds,
 } from '../../core/index.ts'
 import { hasMarker, readAddAuth, type Trigger, wantsIdentity } from './add-auth.ts'
 import { refuseForeignPages } from './browser-policy.ts'
 import type { ServiceProxyParts } from './dependencies.ts'
-import { hostOf } from './forward/index.ts'
-import {
-  nodeBackend,
-  type ProxiedResource,
-  type ProxyBackend,
-  type ProxyTarget,
-  podBackend,
-  readTarget,
-  serviceBackend,
-} from './target.ts'
+import { nodeBackend, type ProxyBackend, podBackend, serviceBackend } from './target.ts'
 
 /** What a request means to the proxy, before anybody is dialled. */
 export interface Plan {
@@ -35,23 +27,19 @@ export interface Plan {
   readonly trigger?: Trigger
 }
 
-const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
-
 /** Understands a request and finds its backend; throws for what is refused. */
 export async function planRequest(
   { request, info }: AuthorizedRequest,
-  resource: ProxiedResource,
   parts: ServiceProxyParts,
   signal: AbortSignal,
 ): Promise<Plan> {
-  if (!methods.has(request.method ?? '')) throw methodNotAllowed()
   if (info.query.has('dryRun')) throw badRequest('dryRun is not supported')
-  const target = readTarget({ resource, namespace: info.namespace, name: info.name })
-  refuseForeignPages(request, target, hostOf(request), parts)
+  const { proxy: target, rest } = info
+  if (target === undefined) throw notServed()
+  refuseForeignPages(request, target)
   const { query, asked } = readAddAuth(queryOf(request))
   const service = await serviceOf(target, parts, signal)
   const trigger = triggerOf(request, asked, service)
-  const rest = info.rest ?? ''
   return {
     target,
     ...(service && { service }),
@@ -102,7 +90,7 @@ function backendOf(
   parts: ServiceProxyParts,
   signal: AbortSignal,
 ): Promise<ProxyBackend> {
-  if (service) return serviceBackend(parts.targets, target, service, signal)
-  if (target.resource === 'pods') return podBackend(parts.targets, target, signal)
+  if (service) return serviceBackend(parts, target, service, signal)
+  if (target.resource === 'pods') return podBackend(parts, target, signal)
   return nodeBackend(parts, target, signal)
 }

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
-import type { KubeObject } from '../../core/index.ts'
-import { readTarget, serviceBackend } from './target.ts'
-import type { TargetSource } from './target-source.ts'
+import type { KubeObject, ProxyTarget } from '../../core/index.ts'
+import { serviceBackend, type TargetRules } from './target.ts'
 
 const pod = (ip: string): KubeObject => ({
   apiVersion: 'v1',
@@ -27,11 +26,17 @@ const slice = (addressType: string, ...ips: string[]): KubeObject => ({
     targetRef: { kind: 'Pod', namespace: 'n', name: 'web' },
   })),
 })
-const viewOf = (slices: KubeObject[], podNow: () => KubeObject): TargetSource => ({
-  get: async () => podNow(),
-  slices: async () => slices,
+const viewOf = (slices: KubeObject[], podNow: () => KubeObject): TargetRules => ({
+  targets: { get: async () => podNow(), slices: async () => slices },
+  isAllowedTarget: () => true,
 })
-const target = readTarget({ resource: 'services', namespace: 'n', name: 'web' })
+const target: ProxyTarget = {
+  resource: 'services',
+  namespace: 'n',
+  name: 'web',
+  port: '',
+  scheme: '',
+}
 const signal = new AbortController().signal
 
 test('the address that was checked is the one that is dialled, and never a name [ADDON-T53]', async () => {
@@ -62,7 +67,7 @@ test.each(['', 'MIIB', '-----BEGIN CERTIFICATE REQUEST-----'])(
       ...service,
       metadata: { ...service.metadata, annotations: { 'sallyport.dev/backend-ca': ca } },
     }
-    const secure = readTarget({ resource: 'services', namespace: 'n', name: 'https:web:' })
+    const secure: ProxyTarget = { ...target, scheme: 'https' }
     const view = viewOf([slice('IPv4', '10.0.0.1')], () => pod('10.0.0.1'))
     await expect(serviceBackend(view, secure, annotated, signal)).rejects.toThrow(
       'service "web" has no CA in its annotation sallyport.dev/backend-ca',
@@ -76,7 +81,7 @@ test('the name of a backend that is left empty is that of its Service [ADDON-R44
     'sallyport.dev/backend-server-name': '',
   }
   const annotated = { ...service, metadata: { ...service.metadata, annotations } }
-  const secure = readTarget({ resource: 'services', namespace: 'n', name: 'https:web:' })
+  const secure: ProxyTarget = { ...target, scheme: 'https' }
   const view = viewOf([slice('IPv4', '10.0.0.1')], () => pod('10.0.0.1'))
   const { trust } = await serviceBackend(view, secure, annotated, signal)
   expect(trust?.serverName).toBe('web.n.svc')

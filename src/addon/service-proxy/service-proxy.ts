@@ -4,13 +4,14 @@ import {
   type AuthorizedRequest,
   badRequest,
   hasReason,
+  type KubeObject,
   pause,
   StreamCut,
   type UserInfo,
   unauthorized,
 } from '../../core/index.ts'
-import { judgeUpgrade } from '../../http/index.ts'
-import { isMarker, setMarker, wantsGroups } from './add-auth.ts'
+import { hostOf, judgeUpgrade } from '../../http/index.ts'
+import { declaredHeaders, isMarker, setMarker, wantsGroups } from './add-auth.ts'
 import type { ServiceProxyParts } from './dependencies.ts'
 import {
   BackendConnections,
@@ -18,7 +19,6 @@ import {
   type Forwarding,
   forwardRequest,
   forwardUpgrade,
-  hostOf,
   type LeavingClient,
 } from './forward/index.ts'
 import {
@@ -34,7 +34,7 @@ import { refuseVersion } from './refuse-version.ts'
 import { wantsPage, withReadableCodings } from './rewrite/html-stream.ts'
 import { lostRight, requireCreate } from './rights.ts'
 import { type CutReason, type Session, SessionBook } from './session.ts'
-import { authorityOf, type ProxiedResource } from './target.ts'
+import { authorityOf } from './target.ts'
 
 /** A client that asks to leave HTTP, as the server hands it over. */
 export type UpgradingClient = Omit<LeavingClient, 'protocol'>
@@ -70,14 +70,13 @@ export class ServiceProxy {
     this.#metrics = proxyMetrics(parts.metrics, () => this.sessions.size)
   }
 
-  /** Answers a request of which the URL names a resource of this kind. */
+  /** Forwards a request to the Service, Pod or node that its URL names. */
   async serve(
-    resource: ProxiedResource,
     authorized: AuthorizedRequest,
     response: ServerResponse,
     signal: AbortSignal,
   ): Promise<void> {
-    const plan = await planRequest(authorized, resource, this.#parts, signal)
+    const plan = await planRequest(authorized, this.#parts, signal)
     const { method } = authorized.request
     if (plan.path === '' && (method === 'GET' || method === 'HEAD')) {
       redirect(plan, authorized, response)
@@ -90,7 +89,6 @@ export class ServiceProxy {
 
   /** Answers a request to leave HTTP. */
   async upgrade(
-    resource: ProxiedResource,
     authorized: AuthorizedRequest,
     client: UpgradingClient,
     signal: AbortSignal,
@@ -103,7 +101,7 @@ export class ServiceProxy {
       return
     }
     await requireCreate(authorized, this.#parts, signal)
-    const plan = await planRequest(authorized, resource, this.#parts, signal)
+    const plan = await planRequest(authorized, this.#parts, signal)
     const leaving = { ...client, claim: () => client.claim(), protocol: verdict.protocol }
     await this.#pass({ authorized, response, kind: 'Tunnel', signal }, plan, (forwarding) =>
       forwardUpgrade(forwarding, leaving),
@@ -194,7 +192,7 @@ export class ServiceProxy {
     admission: Admission,
     session: Session,
   ): Promise<Forwarding> {
-    const { backend, prefix, trigger, path, query } = plan
+    const { backend, prefix, trigger, path, query, service } = plan
     if (trigger) this.#metrics.identified(trigger)
     const token = trigger && (await this.#token(plan, authentication.user))
     const facts = {
@@ -203,7 +201,7 @@ export class ServiceProxy {
       auditId: session.facts.auditId,
       ...(token !== undefined && { token }),
       isOwnCookie: isMarker,
-      isIdentityHeader: this.#parts.isIdentityHeader,
+      isIdentityHeader: this.#identityTest(service),
     }
     return {
       connections: this.#connections,
@@ -217,6 +215,7 @@ export class ServiceProxy {
         requestHost: hostOf(request),
         hasIdentity: trigger !== undefined,
         isOwnCookie: isMarker,
+        isSandboxed: this.#isSandboxed(plan),
       },
       added: new Map(trigger === 'query' ? [['set-cookie', [setMarker(prefix)]]] : []),
       meters: {
@@ -237,6 +236,17 @@ export class ServiceProxy {
       }),
       signal: session.signal,
     }
+  }
+
+  #identityTest(service: KubeObject | undefined): (name: string) => boolean {
+    const { isIdentityHeader } = this.#parts
+    const allowed = service && declaredHeaders(service)
+    return allowed ? (name) => isIdentityHeader(name, allowed) : isIdentityHeader
+  }
+
+  /** Only Services: who may run a Pod in a namespace may not thereby use its place on the API's origin. */
+  #isSandboxed({ target: { resource, namespace } }: Plan): boolean {
+    return resource !== 'services' || !this.#parts.sameOriginNamespaces.has(namespace)
   }
 
   #token({ target, service }: Plan, user: UserInfo): Promise<string> {

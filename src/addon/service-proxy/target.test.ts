@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
 import { isDialable } from '../../http/address-rules.ts'
-import { readTarget } from './target.ts'
 
 test.each([
   ['10.1.2.3', true],
@@ -35,33 +34,4 @@ test.each([
   ['', false],
 ])('%j may be dialled: %j [ADDON-T52]', (address, expected) => {
   expect(isDialable(address)).toBe(expected)
-})
-
-const read = (name: string) => readTarget({ resource: 'services', namespace: 'n', name })
-
-test.each([
-  ['web', { name: 'web', port: '', scheme: 'http' }],
-  ['web:80', { name: 'web', port: '80', scheme: 'http' }],
-  ['web:', { name: 'web', port: '', scheme: 'http' }],
-  ['http:web:http', { name: 'web', port: 'http', scheme: 'http' }],
-  ['https:web:', { name: 'web', port: '', scheme: 'https' }],
-  [':web:8080', { name: 'web', port: '8080', scheme: 'http' }],
-])('the id %j is understood [ADDON-P1]', (id, expected) => {
-  expect(read(id)).toMatchObject(expected)
-})
-
-test.each([
-  '',
-  ':80',
-  'a:b:c:d',
-  'ftp:web:80',
-  'http::80',
-  'HTTPS:web:',
-  'web_',
-  'w\u00e9b',
-  'web:8 0',
-  '-',
-  'a b',
-])('the id %j is a 400 [ADDON-T55]', (id) => {
-  expect(() => read(id)).toThrow(/^invalid service request "/)
 })

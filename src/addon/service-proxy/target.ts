@@ -7,48 +7,13 @@ import {
   isWorkloadPlace,
   type KubeObject,
   notFound,
-  type RequestInfo,
+  type ProxyTarget,
+  proxyId,
   wellKnownKinds,
 } from '../../core/index.ts'
-import { isDialable } from '../../http/index.ts'
+import { type AddressTest, isDialable, isPlainLoopback } from '../../http/index.ts'
 import { type Fields, fieldsAt, listAt, numberAt, textAt, textsAt } from './fields.ts'
 import type { TargetSource } from './target-source.ts'
-
-/** What a proxied request is for, as its URL names it. */
-export interface ProxyTarget {
-  readonly resource: ProxiedResource
-  /** As the URL has it, for messages. */
-  readonly id: string
-  /** Empty for nodes. */
-  readonly namespace: string
-  readonly name: string
-  /** Name or number; empty for the default. */
-  readonly port: string
-  readonly scheme: 'http' | 'https'
-}
-
-/** What can be proxied to, by the words of error messages. */
-const singular = { services: 'service', pods: 'pod', nodes: 'node' } as const
-
-/** The resources that have the subresource `proxy`. */
-export type ProxiedResource = keyof typeof singular
-
-const nameShape = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/
-const portShape = /^[a-zA-Z0-9-]{0,63}$/
-
-/** Reads `name`, `name:port` or `scheme:name:port`; 400 for anything else. */
-export function readTarget(
-  info: Pick<RequestInfo, 'namespace' | 'name'> & { readonly resource: ProxiedResource },
-): ProxyTarget {
-  const { resource, namespace, name: id } = info
-  const refused = () => badRequest(`invalid ${singular[resource]} request ${goQuote(id)}`)
-  const parts = id.split(':')
-  if (parts.length > 3) throw refused()
-  const [scheme, name = '', port = ''] = parts.length === 3 ? parts : ['', ...parts]
-  if (!nameShape.test(name) || !portShape.test(port)) throw refused()
-  if (scheme !== '' && scheme !== 'http' && scheme !== 'https') throw refused()
-  return { resource, id, namespace, name, port, scheme: scheme || 'http' }
-}
 
 /** A port as a number from 1 to 65535; `undefined` for everything else. */
 function portNumber(text: string): number | undefined {
@@ -76,7 +41,7 @@ interface BackendTrust {
 export const authorityOf = ({ host, port }: Pick<ProxyBackend, 'host' | 'port'>): string =>
   host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
 
-const defaultPort = { http: 80, https: 443 } as const
+const defaultPort = { '': 80, http: 80, https: 443 } as const
 
 /** The addresses that a Pod has been given. */
 function podAddresses(pod: KubeObject): string[] {
@@ -86,13 +51,29 @@ function podAddresses(pod: KubeObject): string[] {
   return [...new Set([first, ...all])].filter((address) => address !== '')
 }
 
-/** Whether a Pod may be dialled there: at an address of the network, or where `workload run` has put it. */
-const mayDialPod = (pod: KubeObject, place: { ip: string; port: number }): boolean =>
-  podAddresses(pod).includes(place.ip) && (isDialable(place.ip) || isWorkloadPlace(pod, place))
+/** Where targets are looked up, and to which addresses the operator has limited them. */
+export interface TargetRules {
+  readonly targets: TargetSource
+  readonly isAllowedTarget: AddressTest
+}
+
+/**
+ * Whether a Pod may be dialed there: at an address of the network, or on loopback where `workload run` has put it.
+ * Only loopback has that exception: a machine must not be able to name the address of a metadata service either.
+ */
+function mayDialPod(
+  pod: KubeObject,
+  place: { readonly ip: string; readonly port: number },
+  isAllowedTarget: AddressTest,
+): boolean {
+  const { ip } = place
+  if (!podAddresses(pod).includes(ip) || !isAllowedTarget(ip)) return false
+  return isDialable(ip) || (isPlainLoopback(ip) && isWorkloadPlace(pod, place))
+}
 
 /** Where a Pod is reached. */
 export async function podBackend(
-  targets: TargetSource,
+  { targets, isAllowedTarget }: TargetRules,
   target: ProxyTarget,
   signal: AbortSignal,
 ): Promise<ProxyBackend> {
@@ -101,8 +82,8 @@ export async function podBackend(
   if (!pod) throw notFound(wellKnownKinds.pod, name)
   const port = portOf(pod, target)
   const [ip = ''] = podAddresses(pod)
-  if (!mayDialPod(pod, { ip, port })) throw badRequest('address not allowed')
-  return { scheme, host: ip, port }
+  if (!mayDialPod(pod, { ip, port }, isAllowedTarget)) throw badRequest('address not allowed')
+  return { scheme: scheme || 'http', host: ip, port }
 }
 
 function portOf(pod: KubeObject, { port, scheme, name }: ProxyTarget): number {
@@ -132,23 +113,24 @@ interface Candidate {
  * is in the same namespace and has the address itself: whoever may write endpoints may not choose whom we dial.
  */
 export async function serviceBackend(
-  targets: TargetSource,
+  { targets, isAllowedTarget }: TargetRules,
   target: ProxyTarget,
   service: KubeObject,
   signal: AbortSignal,
 ): Promise<ProxyBackend> {
-  const { id, namespace, name, scheme } = target
+  const { namespace, name } = target
+  const scheme = target.scheme || 'http'
   const portName = portNameOf(service, target)
   const slices = await targets.slices(namespace, name, signal)
   for (const slice of inRandomOrder(service, slices)) {
     for (const { ip, port, podName } of candidatesOf(slice, portName, namespace)) {
       const pod = await targets.get(wellKnownKinds.pod, { namespace, name: podName }, signal)
-      if (!pod || !mayDialPod(pod, { ip, port })) continue
+      if (!pod || !mayDialPod(pod, { ip, port }, isAllowedTarget)) continue
       const trust = scheme === 'https' ? trustOf(service, target) : undefined
       return { scheme, host: ip, port, ...(trust && { trust }) }
     }
   }
-  throw unavailable(`no endpoints available for service ${goQuote(id)}`)
+  throw unavailable(`no endpoints available for service ${goQuote(proxyId(target))}`)
 }
 
 const unavailable = (message: string): ApiError => new ApiError('ServiceUnavailable', message)
@@ -225,18 +207,22 @@ const preferredTypes = ['InternalIP', 'ExternalIP']
 
 /** Where a node is reached: its kubelet, by TLS under the cluster's CA, unless another port is named. */
 export async function nodeBackend(
-  parts: { readonly view: ClusterView; readonly clusterCaPem: () => string },
+  parts: Pick<TargetRules, 'isAllowedTarget'> & {
+    readonly view: ClusterView
+    readonly clusterCaPem: () => string
+  },
   { name, port, scheme }: ProxyTarget,
   signal: AbortSignal,
 ): Promise<ProxyBackend> {
   const node = await parts.view.get(wellKnownKinds.node, { name }, signal)
   if (!node) throw notFound(wellKnownKinds.node, name)
   const host = addressOf(node)
-  if (host === undefined || !isDialable(host)) throw badRequest('address not allowed')
+  if (host === undefined || !isDialable(host) || !parts.isAllowedTarget(host))
+    throw badRequest('address not allowed')
   const kubeletPort = kubeletPortOf(node)
   const number = port === '' ? kubeletPort : portNumber(port)
   if (number === undefined) throw badRequest(`invalid port ${JSON.stringify(port)} of a node`)
-  if (number !== kubeletPort) return { scheme, host, port: number }
+  if (number !== kubeletPort) return { scheme: scheme || 'http', host, port: number }
   const trust = { caPem: parts.clusterCaPem(), serverName: name }
   return { scheme: 'https', host, port: number, trust }
 }

@@ -1,4 +1,4 @@
-import { SallyportError } from '../../core/index.ts'
+import { problemOfUserName, SallyportError } from '../../core/index.ts'
 import {
   audiencesOf,
   checkTimes,
@@ -69,7 +69,7 @@ export function readAddonClaims(payload: Uint8Array, rules: ClaimRules): AddonUs
   const tokenId = optionalText(claims, 'jti')
   const extra = member(claims, 'k8s.extra')
   return {
-    user: textClaim(claims, 'sub'),
+    user: userClaim(claims),
     groups: textList(member(claims, 'groups') ?? [], 'groups'),
     audience: onlyAudience(claims),
     expiresAt,
@@ -78,6 +78,13 @@ export function readAddonClaims(payload: Uint8Array, rules: ClaimRules): AddonUs
     ...(auditId !== undefined && { auditId }),
     ...(tokenId !== undefined && { tokenId }),
   }
+}
+
+function userClaim(claims: JsonObject): string {
+  const name = textClaim(claims, 'sub')
+  const problem = problemOfUserName(name)
+  if (problem === undefined) return name
+  throw new AddonTokenRefused('bad-claims', `the user name ${problem}`)
 }
 
 /** Whoever gets a token that is for several could use it at the others. */
@@ -116,6 +123,8 @@ export const addonTokenLifetimeSeconds = 60
 
 /** Where the keys of add-on tokens are published; never among those of service accounts. */
 export const addonJwksPath = '/addon/v1/jwks'
+/** Where a server is told to replace the key of add-on tokens. */
+export const addonKeyRotationPath = '/addon/v1/keys/rotate'
 
 /** The name of the API server that the certificate of a token's signer must bear. */
 export const apiServerName = 'kubernetes.default.svc'

@@ -1,12 +1,12 @@
-import { X509Certificate } from 'node:crypto'
+import { randomBytes, X509Certificate } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { Secret, silentLogger, wellKnownKinds } from '../../core/index.ts'
+import { Secret, silentLogger } from '../../core/index.ts'
 import { parseCompactJws, parseJwk } from '../../jose/index.ts'
 import { labNow } from '../../pki/certificate-lab.suite.ts'
 import type { ServingMaterial } from '../../pki/index.ts'
-import { FakeClusterView } from '../../testing/fake-cluster-view.ts'
+import { openMemoryStore, SealedStore } from '../../storage/index.ts'
 import { createAddonTokenMinter } from './mint.ts'
-import { addonKeySecret, DedicatedKeySigner, ServingKeySigner } from './signers.ts'
+import { DedicatedKeySigner, ServingKeySigner } from './signers.ts'
 import { keyKinds, LabClock, labCa, labLeaf, labSigner } from './token-lab.suite.ts'
 
 const ann = { user: 'ann', namespace: 'kube-system', service: 'dashboard' }
@@ -103,10 +103,10 @@ describe('the serving key', () => {
 
 describe('a dedicated key', () => {
   const open = async () => {
-    const view = new FakeClusterView()
+    const values = new SealedStore(openMemoryStore(), randomBytes(32), silentLogger)
     const ended = new AbortController()
-    const options = { view, log: silentLogger, signal: ended.signal }
-    return { view, ended, options, signer: await DedicatedKeySigner.open(options) }
+    const options = { values, log: silentLogger, signal: ended.signal }
+    return { values, ended, options, signer: await DedicatedKeySigner.open(options) }
   }
 
   test('is made once, shared by all servers and published as a JWK set [ADDON-R22]', async () => {
@@ -121,27 +121,17 @@ describe('a dedicated key', () => {
     ended.abort()
   })
 
-  test('rotates with its Secret: the old one stays published, a broken one changes nothing', async () => {
-    const { view, ended, signer } = await open()
-    const { signal } = ended
+  test('rotates on every server: the old one stays published, a damaged one changes nothing [SEC-R904]', async () => {
+    const { values, ended, options, signer } = await open()
+    const other = await DedicatedKeySigner.open(options)
     const old = signer.current.kid
-    const secret = await view.get(wellKnownKinds.secret, addonKeySecret, signal)
-    if (!secret) throw new TypeError('no secret')
-    const data = secret['data'] as Record<string, string>
-    const [, makeKey] = keyKinds[0] ?? []
-    const pem = String(makeKey?.().export({ type: 'pkcs8', format: 'pem' }))
-    const rotated = {
-      'key.pem': Buffer.from(pem).toString('base64'),
-      'previous.pem': data['key.pem'],
-    }
-    await view.write('update', { ...secret, data: rotated }, {}, signal)
-    await expect.poll(() => signer.current.kid).not.toBe(old)
+    await signer.rotate(ended.signal)
+    expect(signer.current.kid).not.toBe(old)
     expect(String(signer.document)).toContain(old)
-    const kid = signer.current.kid
-    const present = await view.get(wellKnownKinds.secret, addonKeySecret, signal)
-    if (!present) throw new TypeError('no secret')
-    await view.write('update', { ...present, data: {} }, {}, signal)
-    expect(signer.current.kid).toBe(kid)
+    const { kid } = signer.current
+    expect([other.current.kid, String(other.document)]).toEqual([kid, String(signer.document)])
+    await values.change('addon-token-key', () => Buffer.from('rubbish'), ended.signal)
+    expect([signer.current.kid, other.current.kid]).toEqual([kid, kid])
     ended.abort()
   })
 })

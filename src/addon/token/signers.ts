@@ -1,12 +1,15 @@
-import { createPrivateKey, generateKeyPairSync, type X509Certificate } from 'node:crypto'
-import { changeObject, follow } from '../../client/index.ts'
 import {
-  type ClusterView,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type X509Certificate,
+} from 'node:crypto'
+import {
   isRecord,
   type KubeObject,
   type Logger,
   SallyportError,
-  wellKnownKinds,
+  type SealedValues,
 } from '../../core/index.ts'
 import {
   KeyRefused,
@@ -20,24 +23,25 @@ import { apiServerName } from './claims.ts'
 import { type AddonSigner, type AddonSigningKey, addonSigningKey } from './signing-key.ts'
 import { apiServerKey } from './verification-keys.ts'
 
-/** The Secret in which a cluster keeps a key that signs nothing but add-on tokens. */
-export const addonKeySecret = {
-  namespace: 'kube-system',
-  name: 'sallyport-addon-token-key',
-} as const
-const secretType = 'sallyport.dev/addon-token-key'
-const where = `the Secret ${addonKeySecret.namespace}/${addonKeySecret.name}`
+/** The sealed value in which a cluster keeps a key that signs nothing but add-on tokens. */
+const addonKeyName = 'addon-token-key'
 
-/** The Secret with the key of add-on tokens cannot be used. */
+/** The key of add-on tokens cannot be used. */
 class AddonKeyInvalid extends SallyportError {
   readonly code = 'ADDON_KEY_INVALID'
 }
 
 /** What the key lives on. */
 export interface DedicatedKeyOptions {
-  readonly view: ClusterView
+  readonly values: SealedValues
   readonly log: Logger
   readonly signal: AbortSignal
+}
+
+/** A private key in PEM form, and the public half of the one before, which stays published. */
+interface StoredKey {
+  readonly key: string
+  readonly previous?: string
 }
 
 interface Keys {
@@ -45,31 +49,50 @@ interface Keys {
   readonly published: readonly VerificationKey[]
 }
 
-/**
- * A P-256 key of its own for add-on tokens, shared by all servers through a Secret and published as a JWK set.
- * To rotate it, move `key.pem` to `previous.pem`, which stays published, and put in a new one.
- */
+/** The Secret in which clusters kept this key before it was sealed. */
+export const oldAddonKey = {
+  key: { namespace: 'kube-system', name: 'sallyport-addon-token-key' },
+  type: 'sallyport.dev/addon-token-key',
+  name: addonKeyName,
+  /** The sealed value of a Secret; throws if the key in it cannot be used. */
+  read: ({ data }: KubeObject): Buffer => {
+    const text = (name: string): string | undefined => {
+      const encoded = isRecord(data) ? data[name] : undefined
+      return typeof encoded === 'string' ? Buffer.from(encoded, 'base64').toString() : undefined
+    }
+    const previous = text('previous.pem')
+    const value = encode({
+      key: text('key.pem') ?? '',
+      ...(previous !== undefined && { previous }),
+    })
+    decode(value)
+    return value
+  },
+} as const
+
+/** A P-256 key of its own for add-on tokens, shared by all servers and published as a JWK set. */
 export class DedicatedKeySigner implements AddonSigner {
+  readonly #options: DedicatedKeyOptions
   #keys: Keys
   #document: Buffer
 
-  private constructor(keys: Keys) {
+  private constructor(options: DedicatedKeyOptions, keys: Keys) {
+    this.#options = options
     this.#keys = keys
     this.#document = renderJwks(keys.published)
   }
 
   /** Finds the cluster's key or makes it, and follows it until the signal aborts. */
-  static async open({ view, log, signal }: DedicatedKeyOptions): Promise<DedicatedKeySigner> {
-    const kind = wellKnownKinds.secret
-    const asFound = (present: KubeObject | undefined) => (present ? undefined : newSecret())
-    await changeObject({ view, kind, key: addonKeySecret }, asFound, signal)
-    const secret = await view.get(kind, addonKeySecret, signal)
-    if (!secret) throw new AddonKeyInvalid(`${where} is gone again`)
-    const signer = new DedicatedKeySigner(keysOf(secret))
-    const { namespace, name } = addonKeySecret
-    const query = { namespace, fieldSelector: `metadata.name=${name}` }
-    const taken = { put: (found: KubeObject) => signer.#take(found, log), remove: () => {} }
-    await follow({ view, kind, query, log }, taken, signal).synced
+  static async open(options: DedicatedKeyOptions): Promise<DedicatedKeySigner> {
+    const { values, signal } = options
+    const asFound = (present: Buffer | undefined) =>
+      present ? undefined : encode({ key: newKey() })
+    await values.change(addonKeyName, asFound, signal)
+    const read = async () => (await values.get(addonKeyName, signal))?.value ?? Buffer.alloc(0)
+    const signer = new DedicatedKeySigner(options, decode(await read()))
+    values.watch(addonKeyName, ({ value }) => signer.#take(value), signal)
+    // Once more, for a change between the first reading and the watch.
+    signer.#take(await read())
     return signer
   }
 
@@ -82,43 +105,64 @@ export class DedicatedKeySigner implements AddonSigner {
     return this.#document
   }
 
-  /** A Secret that somebody has broken must not end what works. */
-  #take(secret: KubeObject, log: Logger): void {
+  /** Signs with a new key from now on; the one before stays published until the next rotation. */
+  async rotate(signal: AbortSignal): Promise<void> {
+    const key = newKey()
+    let changed: Buffer = Buffer.alloc(0)
+    await this.#options.values.change(
+      addonKeyName,
+      (present) => {
+        const before = createPublicKey(parse(present ?? Buffer.alloc(0)).key)
+        const previous = String(before.export({ type: 'spki', format: 'pem' }))
+        changed = encode({ key, previous })
+        return changed
+      },
+      signal,
+    )
+    this.#take(changed)
+  }
+
+  /** A value that is damaged must not end what works. */
+  #take(value: Buffer): void {
     try {
-      this.#keys = keysOf(secret)
+      this.#keys = decode(value)
       this.#document = renderJwks(this.#keys.published)
     } catch (err) {
-      log.error({ err }, 'the new key of add-on tokens is unfit, the old one stays')
+      this.#options.log.error({ err }, 'the new key of add-on tokens is unfit, the old one stays')
     }
   }
 }
 
-function newSecret(): KubeObject {
+function newKey(): string {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  const pem = String(privateKey.export({ type: 'pkcs8', format: 'pem' }))
-  return {
-    apiVersion: 'v1',
-    kind: wellKnownKinds.secret.kind,
-    metadata: { ...addonKeySecret },
-    type: secretType,
-    data: { 'key.pem': Buffer.from(pem).toString('base64') },
-  }
+  return String(privateKey.export({ type: 'pkcs8', format: 'pem' }))
 }
 
-function keysOf({ data }: KubeObject): Keys {
-  const text = (name: string): string | undefined => {
-    const encoded = isRecord(data) ? data[name] : undefined
-    return typeof encoded === 'string' ? Buffer.from(encoded, 'base64').toString() : undefined
+const encode = (stored: StoredKey): Buffer => Buffer.from(JSON.stringify({ version: 1, ...stored }))
+
+function parse(value: Buffer): StoredKey {
+  try {
+    const content: unknown = JSON.parse(value.toString())
+    if (isRecord(content) && content['version'] === 1 && typeof content['key'] === 'string') {
+      const { key, previous } = content
+      return { key, ...(typeof previous === 'string' && { previous }) }
+    }
+  } catch {
+    // Without its cause: a parser's message may quote what it read.
   }
-  const pem = text('key.pem')
-  const previous = text('previous.pem')
-  if (pem === undefined) throw new AddonKeyInvalid(`${where} has no key.pem`)
-  const { key, publicKey } = signingKeyFromPem(pem, `${where}, key.pem`)
+  throw new AddonKeyInvalid('the key of add-on tokens is not of format version 1')
+}
+
+function decode(value: Buffer): Keys {
+  const { key: pem, previous } = parse(value)
+  const { key, publicKey } = signingKeyFromPem(pem, 'the key of add-on tokens')
   return {
     signer: addonSigningKey(key),
     published: [
       publicKey,
-      ...(previous === undefined ? [] : publicKeysFromPem(previous, `${where}, previous.pem`)),
+      ...(previous === undefined
+        ? []
+        : publicKeysFromPem(previous, 'the previous key of add-on tokens')),
     ],
   }
 }

@@ -1,4 +1,4 @@
-import { ApiError, apiVersionOf, badRequest, isRecord } from '../../core/index.ts'
+import { ApiError, apiVersionOf, badRequest, isRecord, type Work } from '../../core/index.ts'
 import {
   checkStructure,
   type GroupVersionKind,
@@ -107,6 +107,7 @@ export interface DecodedValue {
 export interface ReadOptions {
   readonly expected: GroupVersionKind
   readonly fieldValidation: FieldValidation
+  readonly work: Work
 }
 
 /** A value in the form of its kind, and what the kind did not know of it. */
@@ -118,7 +119,7 @@ interface ReadObject {
 /** Brings a value into the form of its kind; a value that cannot be is a StructureMismatch. */
 export function readObject(decoded: DecodedValue, options: ReadOptions): ReadObject {
   const struct = structOf(options.expected)
-  const { object, hasUnknownFields, keys } = checkStructure(decoded.value, struct)
+  const { object, hasUnknownFields, keys } = checkStructure(decoded.value, struct, options.work)
   const { json, duplicates = [] } = decoded
   if (json === undefined) return { object, problems: duplicates }
   // The text is read once more only when the quick pass has seen a reason to.
@@ -130,7 +131,8 @@ export function readObject(decoded: DecodedValue, options: ReadOptions): ReadObj
 
 /** The error of a strict reading, in Kubernetes' words; duplicates of YAML are one item of it. */
 function strictError(problems: readonly string[], duplicates: readonly string[] = []): string {
-  const others = problems.filter((problem) => !duplicates.includes(problem))
+  const repeated = new Set(duplicates)
+  const others = problems.filter((problem) => !repeated.has(problem))
   const yaml =
     duplicates.length > 0 ? [`yaml: unmarshal errors:\n  ${duplicates.join('\n  ')}`] : []
   return `strict decoding error: ${[...yaml, ...others].join(', ')}`
@@ -206,7 +208,11 @@ function strictProblems(
 
 function read(outcome: unknown, options: PatchedOptions) {
   try {
-    const { object, hasUnknownFields } = checkStructure(outcome, structOf(options.expected))
+    const { object, hasUnknownFields } = checkStructure(
+      outcome,
+      structOf(options.expected),
+      options.work,
+    )
     return { object, problems: strictProblems(outcome, hasUnknownFields, options) }
   } catch (error) {
     if (error instanceof StructureMismatch) throw invalidPatch(error.message)

@@ -1,4 +1,4 @@
-import { ApiError, badRequest } from '../../core/index.ts'
+import { ApiError, badRequest, type Work } from '../../core/index.ts'
 import type { GroupVersionKind } from '../schema/index.ts'
 import { structOf } from '../schema/schema-of.ts'
 import {
@@ -13,6 +13,7 @@ import {
   readTypeMeta,
 } from './checked-object.ts'
 import { parseJson } from './json.ts'
+import { maxWork } from './limits.ts'
 import { decodeMessage, openEnvelope } from './protobuf.ts'
 import { parseYaml } from './yaml.ts'
 
@@ -48,6 +49,8 @@ export interface DecodeOptions {
   /** `Warn` when not given. */
   readonly fieldValidation?: FieldValidation
   readonly maxDepth?: number
+  /** Counts what the body costs, and stops at its limits; the largest ones when not given. */
+  readonly work?: Work
 }
 
 /** A body whose encoding is understood and whose kind is known. */
@@ -69,17 +72,17 @@ function during<T>(what: string, work: () => T): T {
 
 const findingKind = "couldn't get version/kind; json parse error"
 
-function openJson(bytes: Uint8Array, { expected, maxDepth }: DecodeOptions): OpenedBody {
-  const json = during(findingKind, () => parseJson(bytes, maxDepth))
+function openJson(bytes: Uint8Array, { expected, maxDepth, work }: DecodeOptions): OpenedBody {
+  const json = during(findingKind, () => parseJson(bytes, work, maxDepth))
   const typeMeta = during(findingKind, () => readTypeMeta(json.value))
   return { actual: actualKind(typeMeta, expected), decode: () => ({ value: json.value, json }) }
 }
 
 async function openYaml(
   bytes: Uint8Array,
-  { expected, maxDepth }: DecodeOptions,
+  { expected, maxDepth, work }: DecodeOptions,
 ): Promise<OpenedBody> {
-  const { duplicates, ...json } = await parseYaml(bytes, maxDepth)
+  const { duplicates, ...json } = await parseYaml(bytes, work, maxDepth)
   const typeMeta = during(findingKind, () => readTypeMeta(json.value))
   return {
     actual: actualKind(typeMeta, expected),
@@ -87,8 +90,8 @@ async function openYaml(
   }
 }
 
-function openProtobuf(bytes: Uint8Array, { expected }: DecodeOptions): OpenedBody {
-  const { message, ...typeMeta } = openEnvelope(bytes)
+function openProtobuf(bytes: Uint8Array, { expected, work }: DecodeOptions): OpenedBody {
+  const { message, ...typeMeta } = openEnvelope(bytes, work)
   return {
     actual: actualKind(typeMeta, expected),
     decode: () => ({ value: decodeMessage(message, structOf(expected)) }),
@@ -132,11 +135,11 @@ export async function decodeBody(
   contentType: string | undefined,
   options: DecodeOptions,
 ): Promise<DecodedBody> {
-  const { expected, fieldValidation = 'Warn' } = options
-  const body = await openBody(bytes, contentType, options)
+  const { expected, fieldValidation = 'Warn', work = maxWork() } = options
+  const body = await openBody(bytes, contentType, { ...options, work })
   const { actual } = body
   checkKind(actual, expected)
-  return checkedObject(body.decode, { actual, expected, fieldValidation })
+  return checkedObject(body.decode, { actual, expected, fieldValidation, work })
 }
 
 /**
@@ -147,8 +150,9 @@ export async function decodeOptions(
   bytes: Uint8Array,
   contentType: string | undefined,
   expected: GroupVersionKind,
+  work: Work = maxWork(),
 ): Promise<Record<string, unknown>> {
-  const { actual, decode } = await openAs(bodyMediaType(contentType), bytes, { expected })
+  const { actual, decode } = await openAs(bodyMediaType(contentType), bytes, { expected, work })
   if (actual.kind !== expected.kind) throw badRequest(notRegistered(actual))
-  return readObject(decode(), { expected, fieldValidation: 'Ignore' }).object
+  return readObject(decode(), { expected, fieldValidation: 'Ignore', work }).object
 }

@@ -172,14 +172,14 @@ describe('hostile bytes are a 400 [GND-R63]', () => {
 
   test('many small parts do not take more than their share', async () => {
     const containers = Array.from({ length: 300_000 }, () => field(2, [])).flat()
-    expect(await refusal(body(field(2, field(2, containers))), pod)).toContain(
-      'more than 50000 parts',
+    await expect(decode(body(field(2, field(2, containers))), pod)).rejects.toThrow(
+      'more than 25000 tokens',
     )
   })
 
   test('a map of very many entries takes time in proportion', async () => {
-    const entries = Array.from({ length: 50_000 }, (_, i) => entry(`k${i}`, 'v')).flat()
+    const entries = Array.from({ length: 8_000 }, (_, i) => entry(`k${i}`, 'v')).flat()
     const { object } = await decode(body(field(2, entries)))
-    expect(Object.keys(object['data'] as object)).toHaveLength(50_000)
+    expect(Object.keys(object['data'] as object)).toHaveLength(8_000)
   })
 })

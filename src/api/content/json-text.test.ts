@@ -6,7 +6,7 @@ import { parseJson } from './json.ts'
 const faults: readonly { text: string; error: string }[] = JSON.parse(
   readFileSync(new URL('../../../test/fixtures/generated/syntax.json', import.meta.url), 'utf8'),
 )
-const parse = (text: string, maxDepth?: number) => parseJson(Buffer.from(text), maxDepth)
+const parse = (text: string, maxDepth?: number) => parseJson(Buffer.from(text), undefined, maxDepth)
 
 describe('text that is not JSON [GND-R63]', () => {
   test.each(faults.map(({ text, error }) => [text, error]))('%j: %s', (text, error) => {

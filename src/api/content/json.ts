@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
-import { badRequest } from '../../core/index.ts'
+import { badRequest, type Work } from '../../core/index.ts'
+import { maxJsonDepth, maxWork } from './limits.ts'
 
 /**
  * Says where a text stops being JSON, in the words of Go's scanner. Only asked when `JSON.parse` has
@@ -28,6 +29,11 @@ function shown(char: string): string {
   const quoted = JSON.stringify(first).slice(1, -1)
   return `'${quoted.replace(/^\\u00/, '\\x')}'`
 }
+
+// In pieces, because the engine keeps a place to return to for each repetition.
+const stringContent = /(?:[^"\\\0-\x1f]|\\(?:[bfnrt\\/"]|u[\da-fA-F]{4})){1,1000}/y
+const digits = /\d{1,1000}/y
+const spaces = /[ \t\r\n]{1,1000}/y
 
 class FaultScanner {
   readonly #text: string
@@ -98,6 +104,7 @@ class FaultScanner {
   #string(): void {
     this.#at++
     for (;;) {
+      this.#pass(stringContent)
       if (this.#at >= this.#text.length) throw unexpectedEnd()
       const char = this.#here()
       if (char < ' ') this.#fail('in string literal')
@@ -134,7 +141,7 @@ class FaultScanner {
 
   #digits(where: string): void {
     if (!/\d/.test(this.#here())) this.#fail(where)
-    while (/\d/.test(this.#text[this.#at] ?? '')) this.#at++
+    this.#pass(digits)
   }
 
   #literal(first: string): void {
@@ -153,8 +160,19 @@ class FaultScanner {
 
   /** The next character that is no space, or nothing at the end of the text. */
   #next(): string {
-    while (/[ \t\r\n]/.test(this.#text[this.#at] ?? '')) this.#at++
+    this.#pass(spaces)
     return this.#text[this.#at] ?? ''
+  }
+
+  /** Passes over everything that matches: a body may be one string, number or space of megabytes. */
+  #pass(pattern: RegExp): void {
+    let before: number
+    do {
+      before = this.#at
+      pattern.lastIndex = before
+      pattern.test(this.#text)
+      this.#at = Math.max(before, pattern.lastIndex)
+    } while (this.#at > before)
   }
 
   /** Fails between tokens, where the end of the text is a fault of its own. */
@@ -167,9 +185,6 @@ class FaultScanner {
     throw new Fault(`invalid character ${shown(this.#here())} ${where}`)
   }
 }
-
-/** How deep a body may nest unless the caller says otherwise. */
-const defaultMaxDepth = 1000
 
 /** A JSON text and what it says. */
 export interface ParsedJson {
@@ -187,7 +202,16 @@ export function utf8Text(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
 }
 
-const code = { quote: 0x22, colon: 0x3a, dot: 0x2e, e: 0x65, E: 0x45, zero: 0x30, nine: 0x39 }
+const code = {
+  quote: 0x22,
+  comma: 0x2c,
+  colon: 0x3a,
+  dot: 0x2e,
+  e: 0x65,
+  E: 0x45,
+  zero: 0x30,
+  nine: 0x39,
+}
 const isOpening = (char: number): boolean => char === 0x7b || char === 0x5b
 const isClosing = (char: number): boolean => char === 0x7d || char === 0x5d
 
@@ -201,27 +225,44 @@ function endOfString(text: string, from: number): number {
   return text.length
 }
 
-function isExponent(text: string, at: number): boolean {
+/** True for a dot, and for an E after a digit. */
+function isFraction(char: number, text: string, at: number): boolean {
+  if (char === code.dot) return true
+  if (char !== code.e && char !== code.E) return false
   const before = text.charCodeAt(at - 1)
   return before >= code.zero && before <= code.nine
 }
 
-/** One pass over what is outside of strings. */
-function survey(text: string, maxDepth: number): Omit<ParsedJson, 'value' | 'text'> {
+const tooDeep = (char: string) => badRequest(`invalid character '${char}' exceeded max depth`)
+
+/** Outside of strings, so many characters are as much work as one token. */
+const charactersPerToken = 64
+
+/** One pass over what is outside of strings; counts the values before anything is made of them. */
+function survey(text: string, work: Work, maxDepth: number): Omit<ParsedJson, 'value' | 'text'> {
+  const maxTokens = work.left('tokens')
+  let quoted = 0
   let depth = 0
   let keys = 0
+  let tokens = 0
   let hasFraction = false
   for (let at = 0; at < text.length; at++) {
     const char = text.charCodeAt(at)
-    if (char === code.quote) at = endOfString(text, at + 1)
-    else if (char === code.colon) keys++
-    else if (isOpening(char)) {
-      if (++depth > maxDepth)
-        throw badRequest(`invalid character '${text.charAt(at)}' exceeded max depth`)
+    if (char === code.quote) {
+      const end = endOfString(text, at + 1)
+      quoted += end - at
+      at = end
+    } else if (char === code.colon) keys++
+    else if (char === code.comma) {
+      if (++tokens > maxTokens) break
+    } else if (isOpening(char)) {
+      tokens++
+      if (++depth > maxDepth) throw tooDeep(text.charAt(at))
     } else if (isClosing(char)) depth--
-    else if (char === code.dot) hasFraction = true
-    else if ((char === code.e || char === code.E) && isExponent(text, at)) hasFraction = true
+    else if (isFraction(char, text, at)) hasFraction = true
   }
+  // Spaces and digits without end are work as well.
+  work.spend('tokens', tokens + Math.floor((text.length - quoted) / charactersPerToken))
   return { keys, hasFraction }
 }
 
@@ -229,18 +270,27 @@ const halfPair = /\\u[dD][89a-fA-F]/
 const escapes =
   /\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[dD][89a-fA-F][\da-fA-F]{2}|.)/gs
 
+/** As much work as one token. */
+const escapesPerToken = 16
+
 /** Half a surrogate pair cannot be stored as UTF-8: it becomes U+FFFD, as in Go. */
-const wholePairs = (text: string): string =>
-  halfPair.test(text)
-    ? text.replace(escapes, (escape) =>
-        escape.length === 6 && escape.startsWith('\\u') ? '\\ufffd' : escape,
-      )
-    : text
+function wholePairs(text: string, work: Work): string {
+  if (!halfPair.test(text)) return text
+  let seen = 0
+  return text.replace(escapes, (escape) => {
+    if (++seen % escapesPerToken === 0) work.spend('tokens', 1)
+    return escape.length === 6 && escape.startsWith('\\u') ? '\\ufffd' : escape
+  })
+}
 
 /** Parses one JSON value with nothing after it. Fails with a 400 in the words that Go has for it. */
-export function parseJsonText(sent: string, maxDepth: number = defaultMaxDepth): ParsedJson {
-  const facts = survey(sent, maxDepth)
-  const text = wholePairs(sent)
+export function parseJsonText(
+  sent: string,
+  work: Work = maxWork(),
+  maxDepth: number = maxJsonDepth,
+): ParsedJson {
+  const facts = survey(sent, work, maxDepth)
+  const text = wholePairs(sent, work)
   try {
     return { value: JSON.parse(text), text, ...facts }
   } catch {
@@ -249,5 +299,5 @@ export function parseJsonText(sent: string, maxDepth: number = defaultMaxDepth):
 }
 
 /** Parses the bytes of a JSON body. */
-export const parseJson = (bytes: Uint8Array, maxDepth?: number): ParsedJson =>
-  parseJsonText(utf8Text(bytes), maxDepth)
+export const parseJson = (bytes: Uint8Array, work?: Work, maxDepth?: number): ParsedJson =>
+  parseJsonText(utf8Text(bytes), work, maxDepth)

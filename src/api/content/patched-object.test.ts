@@ -1,18 +1,27 @@
 import { describe, expect, test } from 'vitest'
 import { readPatched } from './checked-object.ts'
 import { parseJson } from './json.ts'
+import { maxWork } from './limits.ts'
 
 const expected = { group: '', version: 'v1', kind: 'ConfigMap' }
 const outcome = (more: object) => ({ kind: 'ConfigMap', apiVersion: 'v1', metadata: {}, ...more })
 
 describe('the outcome of a patch [GND-R58]', () => {
   test('comes out in the form of its kind', () => {
-    const read = readPatched(outcome({ data: {}, foo: 1 }), { expected, fieldValidation: 'Ignore' })
+    const read = readPatched(outcome({ data: {}, foo: 1 }), {
+      expected,
+      fieldValidation: 'Ignore',
+      work: maxWork(),
+    })
     expect(read).toEqual({ object: outcome({}), warnings: [] })
   })
 
   test('an unknown field is warned about', () => {
-    const read = readPatched(outcome({ foo: 1 }), { expected, fieldValidation: 'Warn' })
+    const read = readPatched(outcome({ foo: 1 }), {
+      expected,
+      fieldValidation: 'Warn',
+      work: maxWork(),
+    })
     expect(read).toEqual({ object: outcome({}), warnings: ['unknown field "foo"'] })
   })
 
@@ -25,7 +34,9 @@ describe('the outcome of a patch [GND-R58]', () => {
     ],
   ])('%s is a 422 about the patch', (_name, more, why) => {
     const message = `Invalid value: "the patched object": ${why}`
-    expect(() => readPatched(outcome(more), { expected, fieldValidation: 'Strict' })).toThrow(
+    expect(() =>
+      readPatched(outcome(more), { expected, fieldValidation: 'Strict', work: maxWork() }),
+    ).toThrow(
       expect.objectContaining({
         reason: 'Invalid',
         message: ` "" is invalid: patch: ${message}`,
@@ -36,7 +47,8 @@ describe('the outcome of a patch [GND-R58]', () => {
 
   test('the error does not show what the sender may not be allowed to read', () => {
     const sent = outcome({ data: { password: 'hunter2' }, foo: 1 })
-    const attempt = () => readPatched(sent, { expected, fieldValidation: 'Strict' })
+    const attempt = () =>
+      readPatched(sent, { expected, fieldValidation: 'Strict', work: maxWork() })
     expect(attempt).toThrow(/unknown field/)
     expect(attempt).not.toThrow(/hunter2/)
   })
@@ -46,6 +58,7 @@ describe('the outcome of a patch [GND-R58]', () => {
     const read = readPatched(outcome({ data: { a: '2' } }), {
       expected,
       fieldValidation: 'Warn',
+      work: maxWork(),
       patch,
     })
     expect(read.warnings).toEqual(['duplicate field "data.a"'])

@@ -1,10 +1,11 @@
-import { badRequest, isRecord } from '../../core/index.ts'
+import { badRequest, isRecord, type Work } from '../../core/index.ts'
 import { setOwn } from '../schema/check-structure.ts'
 import { structByName } from '../schema/schema-of.ts'
 import type { FieldSchema, FieldType } from '../schema/schema-types.ts'
 import type { TableStruct } from '../schema/struct-schema.ts'
 import { timeFromUnix } from '../schema/timestamp.ts'
 import { parseJson } from './json.ts'
+import { maxWork } from './limits.ts'
 import { WireReader, wire } from './protobuf/wire-reader.ts'
 
 /** A field's number times eight plus its wire type, as it stands before the field. */
@@ -71,7 +72,7 @@ function readRawJson(reader: WireReader): unknown {
     if (tag === tagOf(1, wire.bytes)) raw = reader.bytes()
     else reader.skip(tag & 7)
   }
-  return raw === undefined || raw.length === 0 ? null : parseJson(raw).value
+  return raw === undefined || raw.length === 0 ? null : parseJson(raw, reader.work).value
 }
 
 type Fields = Record<string, unknown>
@@ -109,7 +110,10 @@ function readItem(reader: WireReader, type: number, field: FieldSchema, into: Fi
   into[field.jsonName] = items
   if (type === wire.bytes && isVarint(field.type)) {
     const packed = reader.message()
-    while (!packed.done) items.push(readVarint(packed, field))
+    while (!packed.done) {
+      packed.work.spend('tokens', 1)
+      items.push(readVarint(packed, field))
+    }
   } else items.push(readValue(reader, type, field))
 }
 
@@ -197,7 +201,7 @@ function readTypeMeta(reader: WireReader): { apiVersion: string; kind: string } 
 
 function readUnknown(reader: WireReader): Envelope {
   let typeMeta = { apiVersion: '', kind: '' }
-  let message = new WireReader(magic, 0, 0)
+  let message = new WireReader(magic, reader.work, 0, 0)
   while (!reader.done) {
     const tag = reader.tag()
     if (tag === first) typeMeta = readTypeMeta(reader.message())
@@ -210,7 +214,7 @@ function readUnknown(reader: WireReader): Envelope {
 }
 
 /** Opens the envelope of a body: four magic bytes, then a message of type, content and encoding. */
-export function openEnvelope(body: Uint8Array): Envelope {
+export function openEnvelope(body: Uint8Array, work: Work = maxWork()): Envelope {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
   if (bytes.length === 0) throw badRequest('empty data')
   if (!bytes.subarray(0, magic.length).equals(magic))
@@ -218,5 +222,5 @@ export function openEnvelope(body: Uint8Array): Envelope {
       'provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]',
     )
   if (bytes.length === magic.length) throw badRequest('empty body')
-  return readUnknown(new WireReader(bytes, magic.length))
+  return readUnknown(new WireReader(bytes, work, magic.length))
 }

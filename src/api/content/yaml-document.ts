@@ -1,6 +1,7 @@
 import type * as yaml from 'yaml'
 import type { CST, Document, ParsedNode, Parser } from 'yaml'
-import { badRequest } from '../../core/index.ts'
+import { badRequest, type Work } from '../../core/index.ts'
+import { maxYamlAliases, maxYamlDepth } from './limits.ts'
 
 /** The YAML library; loaded when first needed, because few requests carry YAML. */
 export type YamlLibrary = typeof yaml
@@ -8,32 +9,23 @@ export type YamlLibrary = typeof yaml
 /** The error for a YAML text that cannot be read. */
 export const yamlProblem = (message: string) => badRequest(`yaml: ${message}`)
 
-/** Far more than any kind nests; the library needs a stack frame per level and must never run out. */
-const maxDepth = 100
-/** About a second of work for the library, which would hold up everybody else. */
-const maxTokens = 200_000
-/** Few lines with many aliases could become gigabytes. */
-const maxAliases = 20
-
 /** YAML 1.1 as Kubernetes reads it: `yes` is true, but times, sets and sexagesimals are text. */
 const knownTags = new Set(['map', 'seq', 'str', 'null', 'bool', 'int', 'float', 'merge'])
 
-function checkLimits(parser: Parser, tokens: number, aliases: number): void {
-  if (parser.stack.length > maxDepth) throw yamlProblem('exceeded max depth')
-  if (tokens > maxTokens)
-    throw yamlProblem(`more than ${maxTokens} tokens: send an object of this size as JSON`)
-  if (aliases > maxAliases) throw yamlProblem('document contains excessive aliasing')
-}
-
 /** The concrete syntax, given up as soon as a limit is passed. */
-function* guardedTokens(library: YamlLibrary, parser: Parser, text: string): Generator<CST.Token> {
-  let tokens = 0
+function* guardedTokens(
+  library: YamlLibrary,
+  parser: Parser,
+  text: string,
+  work: Work,
+): Generator<CST.Token> {
   let aliases = 0
   for (const lexeme of new library.Lexer().lex(text)) {
-    tokens++
-    if (lexeme.startsWith('*')) aliases++
+    work.spend('yamlTokens', 1)
+    if (lexeme.startsWith('*') && ++aliases > maxYamlAliases)
+      throw yamlProblem('document contains excessive aliasing')
     yield* parser.next(lexeme)
-    checkLimits(parser, tokens, aliases)
+    if (parser.stack.length > maxYamlDepth) throw yamlProblem('exceeded max depth')
   }
   yield* parser.end()
 }
@@ -45,12 +37,12 @@ export interface YamlDocument {
 }
 
 /** Reads the one document of a text. */
-export function composeYaml(library: YamlLibrary, text: string): YamlDocument {
+export function composeYaml(library: YamlLibrary, text: string, work: Work): YamlDocument {
   const lines = new library.LineCounter()
   lines.addNewLine(0)
   const parser = new library.Parser(lines.addNewLine)
   // All tokens before the first node, so that the library only ever sees what is within the limits.
-  const tokens = [...guardedTokens(library, parser, text)]
+  const tokens = [...guardedTokens(library, parser, text, work)]
   const composer = new library.Composer({
     version: '1.1',
     uniqueKeys: false,

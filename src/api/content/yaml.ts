@@ -1,4 +1,6 @@
+import type { Work } from '../../core/index.ts'
 import { type ParsedJson, parseJsonText, utf8Text } from './json.ts'
+import { maxWork } from './limits.ts'
 import { composeYaml, type YamlDocument, type YamlLibrary, yamlProblem } from './yaml-document.ts'
 
 /** What a YAML text says, as JSON. */
@@ -6,6 +8,9 @@ export interface ParsedYaml extends ParsedJson {
   /** One sentence per key that a mapping has twice; the last one counts. */
   readonly duplicates: readonly string[]
 }
+
+/** As many as Kubernetes reports at most. */
+const maxDuplicates = 100
 
 /** Keys that one mapping has more than once. */
 function duplicateKeys(library: YamlLibrary, { document, lineOf }: YamlDocument): string[] {
@@ -16,7 +21,7 @@ function duplicateKeys(library: YamlLibrary, { document, lineOf }: YamlDocument)
       const seen = new Set<unknown>()
       for (const { key } of map.items) {
         if (!library.isScalar(key)) continue
-        if (seen.has(key.value))
+        if (seen.has(key.value) && found.length < maxDuplicates)
           found.push(
             `line ${lineOf(key.range?.[0] ?? 0)}: key ${JSON.stringify(key.value)} already set in map`,
           )
@@ -54,13 +59,18 @@ function checkAliases(library: YamlLibrary, { document }: YamlDocument): void {
 }
 
 /** Parses the bytes of a YAML body with one document. */
-export async function parseYaml(bytes: Uint8Array, maxDepth?: number): Promise<ParsedYaml> {
+export async function parseYaml(
+  bytes: Uint8Array,
+  work: Work = maxWork(),
+  maxDepth?: number,
+): Promise<ParsedYaml> {
+  work.spend('yamlBytes', bytes.length)
   const text = utf8Text(bytes)
   const library = await import('yaml')
-  const composed = composeYaml(library, text)
+  const composed = composeYaml(library, text, work)
   checkAliases(library, composed)
   const value: unknown = composed.document?.toJS({ maxAliasCount: -1 }) ?? null
   checkExpansion(value, 2 * text.length + 1024)
   const duplicates = duplicateKeys(library, composed)
-  return { ...parseJsonText(JSON.stringify(value), maxDepth), duplicates }
+  return { ...parseJsonText(JSON.stringify(value), work, maxDepth), duplicates }
 }

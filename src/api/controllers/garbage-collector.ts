@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { ClusterView, Kind, KubeObject, ObjectMeta, OwnerReference } from '../../core/index.ts'
 import { event } from '../kinds/index.ts'
 import { type Controller, type Watch } from './controller.ts'
@@ -24,6 +25,9 @@ interface OwnerStates {
 
 type OwnerState = keyof OwnerStates
 
+/** After so many lookups, everybody else gets a turn: one object may name thousands of owners. */
+const lookupsPerTurn = 64
+
 /** Looks each owner of an object up; an owner is gone when its name is free or somebody else's. */
 class OwnerLookup {
   readonly #view: ClusterView
@@ -37,7 +41,8 @@ class OwnerLookup {
   async classify(object: KubeObject, signal: AbortSignal): Promise<OwnerStates> {
     const states: OwnerStates = { solid: [], dangling: [], waiting: [] }
     const namespace = object.metadata.namespace ?? ''
-    for (const reference of object.metadata.ownerReferences ?? []) {
+    for (const [index, reference] of (object.metadata.ownerReferences ?? []).entries()) {
+      if ((index + 1) % lookupsPerTurn === 0) await nextTurn()
       states[await this.#stateOf(reference, namespace, signal)].push(reference)
     }
     return states

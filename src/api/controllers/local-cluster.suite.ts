@@ -30,12 +30,13 @@ export class LocalCluster {
   /** Runs before each write of a controller. */
   beforeWrite: (() => Promise<void>) | undefined
   readonly signal: AbortSignal
+  readonly #store = openMemoryStore()
   readonly #context: RegistryContext
   readonly #stop = new AbortController()
 
   private constructor() {
     this.#context = openRegistry({
-      store: openMemoryStore(),
+      store: this.#store,
       clock: systemClock,
       serviceCidrs: ['10.96.0.0/16'],
       admissions: [],
@@ -84,7 +85,7 @@ export class LocalCluster {
 
   /** Stores an object past all checks, as if its creation had been under way for long. */
   async smuggle(kind: Kind, object: KubeObject): Promise<void> {
-    await this.#context.store.create(storeKey(kind, object.metadata), encodeObject(object))
+    await this.#store.create(storeKey(kind, object.metadata), encodeObject(object))
   }
 
   /** Changes an object; `subresource` says which part counts. */

@@ -1,8 +1,11 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { hasReason, type Key, pause, type WatchEvent } from '../../core/index.ts'
 import type { ControllerOptions, Watch } from './controller.ts'
 
 const firstPauseMs = 50
 const longestPauseMs = 5_000
+/** After so many events or items, everybody else gets a turn. */
+const eventsPerTurn = 64
 
 const idOf = ({ namespace = '', name }: Key): string => `${namespace}/${name}`
 
@@ -53,16 +56,21 @@ export class Reflector {
       this.#markSynced()
     }
     const events = this.#options.view.watch(kind, { ...query, from: this.#from }, signal)
-    for await (const event of events) this.#take(event)
+    let taken = 0
+    for await (const event of events) {
+      this.#take(event)
+      if (++taken % eventsPerTurn === 0) await nextTurn()
+    }
   }
 
   async #list(signal: AbortSignal): Promise<string> {
     const { kind, query } = this.#watch
     const { items, resourceVersion } = await this.#options.view.list(kind, query, signal)
     const gone = new Map([...this.#watch.known()].map((key) => [idOf(key), key]))
-    for (const item of items) {
+    for (const [index, item] of items.entries()) {
       gone.delete(idOf(item.metadata))
       this.#pass(this.#watch.put(item))
+      if ((index + 1) % eventsPerTurn === 0) await nextTurn()
     }
     for (const key of gone.values()) this.#pass(this.#watch.remove(key))
     return resourceVersion

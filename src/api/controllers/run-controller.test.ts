@@ -14,6 +14,8 @@ const object = (name: string, value = ''): KubeObject => ({
   data: { value },
 })
 
+const never = new AbortController().signal
+
 /** A controller that notes what it was asked to look at, and what it knew then. */
 class Recorder {
   readonly seen: string[] = []
@@ -158,4 +160,28 @@ test('a stopped controller leaves no watch open', async () => {
   view.put(object('b'))
   expect(view.openWatches).toBe(0)
   expect(recorder.seen).toEqual([has('a')])
+})
+
+test('between keys everybody else gets a turn [SEC-R506]', async () => {
+  const view = new FakeClusterView()
+  const turns = new Map<number, number>()
+  let turn = 0
+  let ended = false
+  const counting = (async () => {
+    while (!ended) {
+      await immediately()
+      turn++
+    }
+  })()
+  const recorder = new Recorder(() => {
+    turns.set(turn, (turns.get(turn) ?? 0) + 1)
+    return undefined
+  })
+  for (let i = 0; i < 100; i++) await view.write('create', object(`k${i}`), {}, never)
+  const stop = start(view, recorder)
+  await recorder.untilTrue(() => recorder.seen.length >= 100)
+  ended = true
+  await Promise.all([counting, stop()])
+  // As many keys as there are workers may be started in one turn of the event loop.
+  expect(Math.max(...turns.values())).toBeLessThanOrEqual(4)
 })

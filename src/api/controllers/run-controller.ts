@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { ApiError, aborted, type Clock, hasReason, type Logger } from '../../core/index.ts'
 import type { Controller, ControllerOptions } from './controller.ts'
 import { Reflector } from './reflector.ts'
@@ -54,6 +55,8 @@ export async function runController(
     for (;;) {
       const key = await queue.take()
       if (key === undefined) return
+      // Between keys everybody else gets a turn: writes of this process end in microtasks.
+      await nextTurn()
       await reconcileKey(controller, queue, key, { log, clock: options.clock, signal })
       queue.done(key)
     }
@@ -93,8 +96,8 @@ export async function created<T>(creation: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** How many writes are under way at once when there are many to do. */
-const batchSize = 64
+/** How many writes are under way at once when there are many to do; in between, others get a turn. */
+const batchSize = 16
 
 /** Does something for each item, many at a time; fails with the first failure after all have ended. */
 export async function forEachAtOnce<T>(
@@ -106,5 +109,6 @@ export async function forEachAtOnce<T>(
     const outcomes = await Promise.allSettled(batch.map((item) => act(item)))
     const failed = outcomes.find((outcome) => outcome.status === 'rejected')
     if (failed !== undefined) throw failed.reason
+    if (start + batchSize < items.length) await nextTurn()
   }
 }

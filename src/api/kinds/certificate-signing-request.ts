@@ -8,6 +8,7 @@ import {
   notSupported,
   problemsOfEach,
   required,
+  tooLong,
 } from '../validation/field-problem.ts'
 import { nameIsPathSegment, signerNameProblems } from '../validation/names.ts'
 import { pemBlocks } from '../validation/pem-blocks.ts'
@@ -60,6 +61,8 @@ const usages = [
 
 const legacySigner = 'kubernetes.io/legacy-unknown'
 const minSeconds = 600
+/** Of a certificate request in base64: far more than a key and its names have. */
+const maxRequestLength = 64 * 1024
 const conditionsField = 'status.conditions'
 
 /** The conditions in `status` of a request. */
@@ -70,6 +73,7 @@ const decoded = (base64: string): string => Buffer.from(base64, 'base64').toStri
 
 function requestProblems(spec: Fields): FieldProblem[] {
   const request = textAt(spec, 'request')
+  if (request.length > maxRequestLength) return [tooLong('spec.request', maxRequestLength)]
   if (pemBlocks(decoded(request))[0]?.label === 'CERTIFICATE REQUEST') return []
   return [
     invalidValue('spec.request', request || null, 'PEM block type must be CERTIFICATE REQUEST'),

@@ -5,6 +5,7 @@ import {
   forbiddenValue,
   invalidEach,
   invalidValue,
+  problemsOfEach,
   tooLong,
 } from '../validation/field-problem.ts'
 import { configKeyProblems } from '../validation/names.ts'
@@ -32,23 +33,27 @@ export function immutableDataProblems(
 /** How many bytes a base64 text stands for. */
 export const decodedBytes = (base64: string): number => Buffer.byteLength(base64, 'base64')
 
+/** Problems of the keys of a map of data. */
+export const dataKeyProblems = (data: Readonly<Record<string, string>>, field: string) =>
+  problemsOfEach(Object.keys(data), (key) =>
+    invalidEach(`${field}[${key}]`, key, configKeyProblems(key)),
+  )
+
 function validate(draft: KubeObject): FieldProblem[] {
   const data = textMapAt(draft, 'data')
   const binaryData = textMapAt(draft, 'binaryData')
-  const problems: FieldProblem[] = []
+  const duplicate = 'duplicate of key present in binaryData'
+  const problems = [
+    ...problemsOfEach(Object.keys(data), (key) => {
+      const field = `data[${key}]`
+      const own = invalidEach(field, key, configKeyProblems(key))
+      return Object.hasOwn(binaryData, key) ? [...own, invalidValue(field, key, duplicate)] : own
+    }),
+    ...dataKeyProblems(binaryData, 'binaryData'),
+  ]
   let bytes = 0
-  for (const [key, value] of Object.entries(data)) {
-    const field = `data[${key}]`
-    problems.push(...invalidEach(field, key, configKeyProblems(key)))
-    if (Object.hasOwn(binaryData, key)) {
-      problems.push(invalidValue(field, key, 'duplicate of key present in binaryData'))
-    }
-    bytes += Buffer.byteLength(value)
-  }
-  for (const [key, value] of Object.entries(binaryData)) {
-    problems.push(...invalidEach(`binaryData[${key}]`, key, configKeyProblems(key)))
-    bytes += decodedBytes(value)
-  }
+  for (const value of Object.values(data)) bytes += Buffer.byteLength(value)
+  for (const value of Object.values(binaryData)) bytes += decodedBytes(value)
   // Kubernetes writes the path of the whole object like this.
   if (bytes > maxDataBytes) problems.push(tooLong('[]', maxDataBytes))
   return problems

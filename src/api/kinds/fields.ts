@@ -48,11 +48,18 @@ export function textsAt(parent: Fields, key: string): string[] {
 }
 
 /** The map of texts at `key`; empty when there is none. */
-export function textMapAt(parent: Fields, key: string): Record<string, string> {
-  const pairs = Object.entries(fieldsAt(parent, key))
+export function textMapAt(parent: Fields, key: string): Readonly<Record<string, string>> {
+  const fields = fieldsAt(parent, key)
+  if (holdsTexts(fields)) return fields
+  const pairs = Object.entries(fields)
   return Object.fromEntries(
     pairs.filter((pair): pair is [string, string] => typeof pair[1] === 'string'),
   )
+}
+
+function holdsTexts(fields: Fields): fields is Record<string, string> {
+  for (const value of Object.values(fields)) if (typeof value !== 'string') return false
+  return true
 }
 
 /** True when the field is absent or holds nothing. */

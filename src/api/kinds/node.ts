@@ -98,7 +98,8 @@ const featureWords =
 
 /** Problems of the features that a kubelet says it has: sorted, each once, well named. */
 export function featureProblems(draft: KubeObject): FieldProblem[] {
-  return textsAt(fieldsAt(draft, 'status'), 'declaredFeatures').flatMap((name, index, all) => {
+  const all = textsAt(fieldsAt(draft, 'status'), 'declaredFeatures')
+  return problemsOfEach(all, (name, index) => {
     const field = `status.declaredFeatures[${index}]`
     const before = all[index - 1] ?? ''
     return [

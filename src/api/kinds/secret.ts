@@ -1,14 +1,7 @@
 import type { KubeObject } from '../../core/index.ts'
-import {
-  type FieldProblem,
-  invalidEach,
-  invalidValue,
-  required,
-  tooLong,
-} from '../validation/field-problem.ts'
+import { type FieldProblem, invalidValue, required, tooLong } from '../validation/field-problem.ts'
 import { fieldIsImmutable } from '../validation/metadata.ts'
-import { configKeyProblems } from '../validation/names.ts'
-import { decodedBytes, immutableDataProblems, maxDataBytes } from './config-map.ts'
+import { dataKeyProblems, decodedBytes, immutableDataProblems, maxDataBytes } from './config-map.ts'
 import { ageColumn, column, defineKind, nameColumn } from './define-kind.ts'
 import { fieldsAt, setDefault, textAt, textMapAt } from './fields.ts'
 
@@ -69,12 +62,9 @@ const rulesOfTypes = new Map<string, (data: Data, draft: KubeObject) => FieldPro
 
 function validate(draft: KubeObject): FieldProblem[] {
   const data = textMapAt(draft, 'data')
-  const problems: FieldProblem[] = []
+  const problems = dataKeyProblems(data, 'data')
   let bytes = 0
-  for (const [key, value] of Object.entries(data)) {
-    problems.push(...invalidEach(`data[${key}]`, key, configKeyProblems(key)))
-    bytes += decodedBytes(value)
-  }
+  for (const value of Object.values(data)) bytes += decodedBytes(value)
   if (bytes > maxDataBytes) problems.push(tooLong('data', maxDataBytes))
   const rule = rulesOfTypes.get(textAt(draft, 'type'))
   return rule ? [...problems, ...rule(data, draft)] : problems

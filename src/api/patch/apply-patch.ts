@@ -1,4 +1,4 @@
-import { ApiError, isRecord } from '../../core/index.ts'
+import { ApiError, isRecord, type Work } from '../../core/index.ts'
 import { deepCopy, malformedPatch, patchDoesNotApply } from './errors.ts'
 import { applyJsonPatch } from './json-patch.ts'
 import type { PatchSchema } from './strategic-directives.ts'
@@ -32,49 +32,62 @@ export function patchTypeOf(contentType: string | undefined): PatchType {
   throw new ApiError('UnsupportedMediaType', problem)
 }
 
-function merged(target: unknown, patch: unknown): unknown {
+function merged(target: unknown, patch: unknown, work: Work): unknown {
   if (!isRecord(patch)) return patch
   const result = new Map(isRecord(target) ? Object.entries(target) : [])
-  for (const [key, value] of Object.entries(patch)) {
+  const changes = Object.entries(patch)
+  work.spend('operations', result.size + changes.length)
+  for (const [key, value] of changes) {
     if (value === null) result.delete(key)
-    else result.set(key, merged(result.get(key), value))
+    else result.set(key, merged(result.get(key), value, work))
   }
   return Object.fromEntries(result)
 }
 
 /** RFC 7396: objects merge, null deletes, everything else replaces. */
-function applyMergePatch(patch: unknown, original: Readonly<Record<string, unknown>>): unknown {
+function applyMergePatch(
+  patch: unknown,
+  original: Readonly<Record<string, unknown>>,
+  work: Work,
+): unknown {
   if (!isRecord(patch)) throw malformedPatch('a merge patch is an object')
-  return merged(original, patch)
+  return merged(original, patch, work)
+}
+
+/** What a patch is applied with. */
+export interface PatchContext {
+  readonly schema: PatchSchema
+  readonly work: Work
 }
 
 function patched(
   type: PatchType,
   patch: unknown,
   original: Readonly<Record<string, unknown>>,
-  schema: PatchSchema,
+  { schema, work }: PatchContext,
 ): unknown {
   switch (type) {
     case 'json':
-      return applyJsonPatch(patch, original)
+      return applyJsonPatch(patch, original, work)
     case 'merge':
-      return deepCopy(applyMergePatch(patch, original))
+      return deepCopy(applyMergePatch(patch, original, work), work)
     case 'strategic':
-      return deepCopy(applyStrategicMergePatch(patch, original, schema))
+      return deepCopy(applyStrategicMergePatch(patch, original, schema, work), work)
   }
 }
 
 /**
  * The object as the patch wants it. Neither `patch` nor `original` is changed, and the result shares
- * nothing with them. Throws a 400 for a malformed patch and a 422 for one that does not fit.
+ * nothing with them. Throws a 400 for a malformed patch and a 422 for one that does not fit, and
+ * stops at the limits of `work`.
  */
 export function applyPatch(
   type: PatchType,
   patch: unknown,
   original: Readonly<Record<string, unknown>>,
-  schema: PatchSchema,
+  context: PatchContext,
 ): Record<string, unknown> {
-  const result = patched(type, patch, original, schema)
+  const result = patched(type, patch, original, context)
   if (!isRecord(result)) throw patchDoesNotApply('the patch does not leave an object')
   return result
 }

@@ -1,10 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { maxWork } from '../content/index.ts'
 import { applyPatch, type PatchSchema } from './index.ts'
 
 const noSchema: PatchSchema = { field: () => undefined }
 const patched = (original: Record<string, unknown>, patch: unknown) =>
-  applyPatch('json', patch, original, noSchema)
+  applyPatch('json', patch, original, { schema: noSchema, work: maxWork() })
 const add = (path: string, value: unknown) => ({ op: 'add', path, value })
 const check = (path: string, value: unknown) => ({ op: 'test', path, value })
 
@@ -151,9 +152,9 @@ test.each([
   ['removing', { op: 'remove', path: '/list/1' }],
   ['moving', { op: 'move', from: '/list/1', path: '/list/2' }],
 ])('%s does not go on for ever in a long list', (_, operation) => {
-  const original = { list: Array.from({ length: 1_000_000 }, () => 0) }
+  const original = { list: Array.from({ length: 20_000 }, () => 0) }
   const patch = Array.from({ length: 9_000 }, () => operation)
-  expect(() => patched(original, patch)).toThrow(/move more than 100000000 list items/)
+  expect(() => patched(original, patch)).toThrow(/more than 200000 operations/)
 })
 
 test('an object of 1000 levels is fine', () => {

@@ -1,5 +1,12 @@
-import { ApiError, isRecord } from '../../core/index.ts'
-import { deepCopy, depthOf, jsonEqual, malformedPatch, patchDoesNotApply } from './errors.ts'
+import { ApiError, isRecord, type Work } from '../../core/index.ts'
+import {
+  deepCopy,
+  depthOf,
+  jsonEqual,
+  malformedPatch,
+  patchDoesNotApply,
+  quoted,
+} from './errors.ts'
 
 /** RFC 6901: the steps from the whole document to one place; `undefined` when it is not a pointer. */
 function parsePointer(pointer: string): string[] | undefined {
@@ -92,8 +99,9 @@ function removeAt(container: Container, step: string): boolean {
 const maxOperations = 10_000
 /** All that `copy` operations may add: ten of them in a row could otherwise double the object ten times. */
 const maxCopiedBytes = 3 * 1024 * 1024
-/** All that operations may move to make or close gaps in lists: ten thousand on a long list take their time. */
-const maxMovedItems = 100_000_000
+/** So many list items are moved, or characters of a path read, in the time of one other step. */
+const movedItemsPerStep = 64
+const pathCharactersPerStep = 8
 const maxDepth = 1_000
 
 interface Operation {
@@ -107,10 +115,10 @@ interface Operation {
 }
 
 /** The document under change and what the operations so far have cost. */
-interface Work {
+interface Change {
   document: unknown
   copiedBytes: number
-  movedItems: number
+  readonly work: Work
 }
 
 function optionalText(operation: Record<string, unknown>, field: string, at: number): string {
@@ -124,15 +132,16 @@ function parseOperation(operation: unknown, at: number): Operation {
   const op = optionalText(operation, 'op', at)
   const path = optionalText(operation, 'path', at)
   const from = optionalText(operation, 'from', at)
-  const shown = `operation ${at} (${op} ${JSON.stringify(path)})`
+  const shown = `operation ${at} (${op.slice(0, 20)} ${quoted(path)})`
   if (operation['path'] === undefined) throw patchDoesNotApply(`${shown} has no path`)
   return { op, path, from, value: operation['value'], shown }
 }
 
 /** A place by its container and the last step to it; the whole document is no such place. */
-function locate(work: Work, pointer: string, shown: string): { at: Container; step: string } {
+function locate(change: Change, pointer: string, shown: string): { at: Container; step: string } {
+  change.work.spend('operations', 1 + Math.floor(pointer.length / pathCharactersPerStep))
   const steps = parsePointer(pointer)
-  const place = JSON.stringify(pointer)
+  const place = quoted(pointer)
   if (steps === undefined) {
     throw patchDoesNotApply(`${shown}: ${place} is not a JSON pointer, it must start with "/"`)
   }
@@ -140,89 +149,91 @@ function locate(work: Work, pointer: string, shown: string): { at: Container; st
   if (step === undefined) {
     throw patchDoesNotApply(`${shown} cannot be done to the whole object`)
   }
-  const at = containerOf(work.document, steps)
+  const at = containerOf(change.document, steps)
   if (at === undefined) throw patchDoesNotApply(`${shown}: nothing there leads to ${place}`)
   return { at, step }
 }
 
-function existing(work: Work, pointer: string, shown: string): unknown {
-  const { at, step } = locate(work, pointer, shown)
+function existing(change: Change, pointer: string, shown: string): unknown {
+  const { at, step } = locate(change, pointer, shown)
   const found = valueAt(at, step)
   if (found === undefined) {
-    throw patchDoesNotApply(`${shown}: there is no ${JSON.stringify(pointer)}`)
+    throw patchDoesNotApply(`${shown}: there is no ${quoted(pointer)}`)
   }
   return found.value
 }
 
-function requireDepth(value: unknown, shown: string): void {
-  if (depthOf(value) > maxDepth) {
+function requireDepth(value: unknown, shown: string, work: Work): void {
+  if (depthOf(value, work) > maxDepth) {
     throw patchDoesNotApply(`${shown} nests values deeper than ${maxDepth} levels`)
   }
 }
 
-function chargeForMoves(work: Work, at: Container, shown: string): void {
-  if (!Array.isArray(at)) return
-  work.movedItems += at.length
-  if (work.movedItems <= maxMovedItems) return
-  throw patchDoesNotApply(`${shown} makes this patch move more than ${maxMovedItems} list items`)
+/** An item that comes or goes in a list moves all behind it. */
+function chargeForMoves({ work }: Change, at: Container): void {
+  if (Array.isArray(at)) work.spend('operations', Math.floor(at.length / movedItemsPerStep))
 }
 
-function insert(work: Work, operation: Operation, value: unknown): void {
-  const { at, step } = locate(work, operation.path, operation.shown)
-  chargeForMoves(work, at, operation.shown)
+function insert(change: Change, operation: Operation, value: unknown): void {
+  const { at, step } = locate(change, operation.path, operation.shown)
+  chargeForMoves(change, at)
   if (insertAt(at, step, value)) return
-  throw patchDoesNotApply(`${operation.shown}: ${JSON.stringify(step)} is no index of that list`)
+  throw patchDoesNotApply(`${operation.shown}: ${quoted(step)} is no index of that list`)
 }
 
-function remove(work: Work, pointer: string, shown: string): void {
-  const { at, step } = locate(work, pointer, shown)
-  chargeForMoves(work, at, shown)
+function remove(change: Change, pointer: string, shown: string): void {
+  const { at, step } = locate(change, pointer, shown)
+  chargeForMoves(change, at)
   if (removeAt(at, step)) return
-  throw patchDoesNotApply(`${shown}: there is no ${JSON.stringify(pointer)}`)
+  throw patchDoesNotApply(`${shown}: there is no ${quoted(pointer)}`)
 }
 
-function replace(work: Work, operation: Operation): void {
-  const value = deepCopy(operation.value ?? null)
+function replace(change: Change, operation: Operation): void {
+  const value = deepCopy(operation.value ?? null, change.work)
   if (operation.path === '') {
-    work.document = value
+    change.document = value
     return
   }
-  const { at, step } = locate(work, operation.path, operation.shown)
+  const { at, step } = locate(change, operation.path, operation.shown)
   if (replaceAt(at, step, value)) return
-  throw patchDoesNotApply(`${operation.shown}: there is no ${JSON.stringify(operation.path)}`)
+  throw patchDoesNotApply(`${operation.shown}: there is no ${quoted(operation.path)}`)
 }
 
-function move(work: Work, operation: Operation): void {
-  const value = existing(work, operation.from, operation.shown)
-  remove(work, operation.from, operation.shown)
-  insert(work, operation, value)
+function move(change: Change, operation: Operation): void {
+  const value = existing(change, operation.from, operation.shown)
+  remove(change, operation.from, operation.shown)
+  insert(change, operation, value)
 }
 
-function copy(work: Work, operation: Operation): void {
-  const value = existing(work, operation.from, operation.shown)
-  requireDepth(value, operation.shown)
-  work.copiedBytes += Buffer.byteLength(JSON.stringify(value))
-  if (work.copiedBytes > maxCopiedBytes) {
+function copy(change: Change, operation: Operation): void {
+  const value = existing(change, operation.from, operation.shown)
+  requireDepth(value, operation.shown, change.work)
+  change.copiedBytes += Buffer.byteLength(JSON.stringify(value))
+  if (change.copiedBytes > maxCopiedBytes) {
     throw patchDoesNotApply(
       `${operation.shown} makes the copies of this patch larger than ${maxCopiedBytes} bytes`,
     )
   }
-  insert(work, operation, deepCopy(value))
+  insert(change, operation, deepCopy(value, change.work))
 }
 
-function test(work: Work, operation: Operation): void {
+function test(change: Change, operation: Operation): void {
   const { path, value = null, shown } = operation
   if (path !== '') {
-    const { at, step } = locate(work, path, shown)
+    const { at, step } = locate(change, path, shown)
     // As in Kubernetes, testing for null is also the test for absence.
-    if (jsonEqual(valueAt(at, step)?.value ?? null, value)) return
-  } else if (jsonEqual(work.document, value)) return
+    if (jsonEqual(valueAt(at, step)?.value ?? null, value, change.work)) return
+  } else if (jsonEqual(change.document, value, change.work)) return
   throw patchDoesNotApply(`${shown} failed: the value there is a different one`)
 }
 
-const perform: ReadonlyMap<string, (work: Work, operation: Operation) => void> = new Map([
-  ['add', (work, operation) => insert(work, operation, deepCopy(operation.value ?? null))],
-  ['remove', (work, { path, shown }) => remove(work, path, shown)],
+const perform: ReadonlyMap<string, (change: Change, operation: Operation) => void> = new Map([
+  [
+    'add',
+    (change, operation) =>
+      insert(change, operation, deepCopy(operation.value ?? null, change.work)),
+  ],
+  ['remove', (change, { path, shown }) => remove(change, path, shown)],
   ['replace', replace],
   ['move', move],
   ['copy', copy],
@@ -233,6 +244,7 @@ const perform: ReadonlyMap<string, (work: Work, operation: Operation) => void> =
 export function applyJsonPatch(
   patch: unknown,
   original: Readonly<Record<string, unknown>>,
+  work: Work,
 ): unknown {
   if (!Array.isArray(patch)) throw malformedPatch('a JSON patch is a list of operations')
   if (patch.length > maxOperations) {
@@ -241,12 +253,13 @@ export function applyJsonPatch(
       `Request entity too large: The allowed maximum operations in a JSON patch is ${maxOperations}, got ${patch.length}`,
     )
   }
-  const work: Work = { document: deepCopy(original), copiedBytes: 0, movedItems: 0 }
+  work.spend('operations', patch.length)
+  const change: Change = { document: deepCopy(original, work), copiedBytes: 0, work }
   for (const operation of patch.map(parseOperation)) {
     const act = perform.get(operation.op)
     if (act === undefined) throw patchDoesNotApply(`${operation.shown} is of an unknown kind`)
-    act(work, operation)
+    act(change, operation)
   }
-  requireDepth(work.document, 'the patch')
-  return work.document
+  requireDepth(change.document, 'the patch', work)
+  return change.document
 }

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
+import { maxWork } from '../content/index.ts'
 import { schemaOf } from '../schema/index.ts'
 import { applyPatch } from './index.ts'
 
@@ -32,6 +33,6 @@ test.each(answers.map((answer, index) => [index, answer] as const))(
   'strategic merge patch %i has the outcome that Kubernetes has [GND-R57]',
   (_, { kind, original, patch, result }) => {
     const schema = schemaOf({ group: '', version: 'v1', kind })!
-    expect(applyPatch('strategic', patch, original, schema)).toEqual(result)
+    expect(applyPatch('strategic', patch, original, { schema, work: maxWork() })).toEqual(result)
   },
 )

@@ -1,11 +1,12 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { isRecord } from '../../core/index.ts'
+import { maxWork } from '../content/index.ts'
 import { applyPatch, type PatchSchema } from './index.ts'
 
 const noSchema: PatchSchema = { field: () => undefined }
 const patched = (original: Record<string, unknown>, patch: unknown) =>
-  applyPatch('merge', patch, original, noSchema)
+  applyPatch('merge', patch, original, { schema: noSchema, work: maxWork() })
 
 // RFC 7396, appendix A, as far as the document is an object.
 test.each([
@@ -79,7 +80,7 @@ test.each(['merge', 'strategic', 'json'] as const)(
             { op: 'add', path: '/constructor/prototype', value: { polluted: true } },
           ]
         : evil
-    const result = applyPatch(type, patch, { a: {} }, noSchema)
+    const result = applyPatch(type, patch, { a: {} }, { schema: noSchema, work: maxWork() })
     expect(result['polluted']).toBeUndefined()
     expect({}).not.toHaveProperty('polluted')
     expect(Object.getPrototypeOf(result)).toBe(Object.prototype)
@@ -89,6 +90,8 @@ test.each(['merge', 'strategic', 'json'] as const)(
 
 test('a JSON patch cannot step into what an object inherits', () => {
   const patch = [{ op: 'add', path: '/constructor/prototype/polluted', value: true }]
-  expect(() => applyPatch('json', patch, {}, noSchema)).toThrow(/nothing there leads to/)
+  expect(() => applyPatch('json', patch, {}, { schema: noSchema, work: maxWork() })).toThrow(
+    /nothing there leads to/,
+  )
   expect({}).not.toHaveProperty('polluted')
 })

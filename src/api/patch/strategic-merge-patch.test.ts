@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest'
+import { maxWork } from '../content/index.ts'
 import { schemaOf } from '../schema/index.ts'
 import { applyPatch } from './index.ts'
 
 const podSchema = schemaOf({ group: '', version: 'v1', kind: 'Pod' })!
 const patched = (original: Record<string, unknown>, patch: unknown) =>
-  applyPatch('strategic', patch, original, podSchema)
+  applyPatch('strategic', patch, original, { schema: podSchema, work: maxWork() })
 
 /** Names of a list of named elements. */
 const names = (list: unknown) => (list as { name: string }[]).map(({ name }) => name)

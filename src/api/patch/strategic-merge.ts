@@ -1,4 +1,4 @@
-import { isRecord } from '../../core/index.ts'
+import { isRecord, type Work } from '../../core/index.ts'
 import { malformedStrategicPatch, ownValue, patchDoesNotApply } from './errors.ts'
 import {
   directivesOf,
@@ -74,6 +74,7 @@ function inOrder(
 interface ListMerge {
   readonly mergeKey: string | undefined
   readonly mergeElement: (original: Fields, patch: Fields) => Fields
+  readonly work: Work
 }
 
 /** What identifies the elements of a list that merges by this key, or of one of scalars. */
@@ -167,6 +168,7 @@ function mergeList(
   patch: readonly unknown[],
   merge: ListMerge,
 ): unknown[] {
+  merge.work.spend('operations', original.length + patch.length)
   requireOneType([...original, ...patch])
   if (patch.some(isRecord) || original.some(isRecord)) {
     return mergeObjects(original.filter(isRecord), patch.filter(isRecord), merge)
@@ -192,20 +194,27 @@ function mergedList(
   original: readonly unknown[],
   patch: readonly unknown[],
   field: PatchField | undefined,
+  work: Work,
 ): unknown[] {
   if (!mergesLists(field)) return strippedList(patch)
   return mergeList(original, patch, {
     mergeKey: field?.mergeKey,
-    mergeElement: (before, change) => mergeObject(before, change, schemaInside(field)),
+    mergeElement: (before, change) => mergeObject(before, change, schemaInside(field), work),
+    work,
   })
 }
 
-function mergedValue(before: unknown, change: unknown, field: PatchField | undefined): unknown {
-  if (Array.isArray(before) && Array.isArray(change)) return mergedList(before, change, field)
+function mergedValue(
+  before: unknown,
+  change: unknown,
+  field: PatchField | undefined,
+  work: Work,
+): unknown {
+  if (Array.isArray(before) && Array.isArray(change)) return mergedList(before, change, field, work)
   if (isRecord(before) && isRecord(change)) {
     return replacesObjects(field)
       ? strippedFields(change)
-      : mergeObject(before, change, schemaInside(field))
+      : mergeObject(before, change, schemaInside(field), work)
   }
   return valueForEmptyField(change)
 }
@@ -215,6 +224,11 @@ function optionalList(value: unknown, name: string): readonly unknown[] | undefi
   throw malformedStrategicPatch(`${name}: a list with an order must be a list`)
 }
 
+const maxQuoted = 20
+
+const quotedList = (list: readonly unknown[]): string =>
+  JSON.stringify(list.length > maxQuoted ? [...list.slice(0, maxQuoted), '...'] : list)
+
 /** The client must name the elements that it changes in the order that it wants. */
 function requireSameOrder(patch: readonly unknown[], order: readonly unknown[]): void {
   let next = 0
@@ -223,7 +237,7 @@ function requireSameOrder(patch: readonly unknown[], order: readonly unknown[]):
   }
   if (next < patch.length && order.length > 0) {
     throw malformedStrategicPatch(
-      `the order in patch list ${JSON.stringify(patch)} doesn't match $setElementOrder list ${JSON.stringify(order)}`,
+      `the order in patch list ${quotedList(patch)} doesn't match $setElementOrder list ${quotedList(order)}`,
     )
   }
 }
@@ -242,19 +256,26 @@ function serverOrder(
   return [...kept, ...added].slice(0, before.length)
 }
 
+/** The lists of an object and of its patch, and the order that both are to have. */
+interface OrderedLists {
+  readonly before: readonly unknown[] | undefined
+  readonly change: readonly unknown[] | undefined
+  readonly order: readonly unknown[]
+}
+
 function orderedList(
-  before: readonly unknown[] | undefined,
-  change: readonly unknown[] | undefined,
-  order: readonly unknown[],
+  { before, change, order }: OrderedLists,
   field: PatchField | undefined,
+  work: Work,
 ): unknown[] {
+  work.spend('operations', (before?.length ?? 0) + (change?.length ?? 0) + order.length)
   const identity = identityBy(field?.mergeKey)
   const changed = (change ?? []).filter((element) => !isMarked(element))
   requireSameOrder(changed.map(identity), order.map(identity))
   if (before === undefined) {
     return inOrder(changed.map(valueForEmptyField), { client: order, server: [] }, identity)
   }
-  const merged = change === undefined ? before : mergedList(before, change, field)
+  const merged = change === undefined ? before : mergedList(before, change, field, work)
   return inOrder(
     merged,
     { client: order, server: serverOrder(before, change ?? [], identity) },
@@ -266,19 +287,23 @@ function orderedList(
 function applyOrder(
   result: Map<string, unknown>,
   patch: Fields,
-  directive: ListDirective,
-  schema: PatchSchema | undefined,
+  { field: name, list: order }: ListDirective,
+  { schema, work }: { readonly schema: PatchSchema | undefined; readonly work: Work },
 ): void {
-  const name = directive.field
   const before = optionalList(result.get(name), name)
   const change = optionalList(ownValue(patch, name), name)
   if (before === undefined && change === undefined) return
-  result.set(name, orderedList(before, change, directive.list, schema?.field(name)))
+  result.set(name, orderedList({ before, change, order }, schema?.field(name), work))
 }
 
-function applyDeletions(result: Map<string, unknown>, { field, list }: ListDirective): void {
+function applyDeletions(
+  result: Map<string, unknown>,
+  { field, list }: ListDirective,
+  work: Work,
+): void {
   const before = result.get(field)
   if (!Array.isArray(before)) return
+  work.spend('operations', before.length + list.length)
   const deleted = new Set(list)
   result.set(
     field,
@@ -286,29 +311,40 @@ function applyDeletions(result: Map<string, unknown>, { field, list }: ListDirec
   )
 }
 
-function mergeFields(original: Fields, patch: Fields, schema: PatchSchema | undefined): Fields {
+function mergeFields(
+  original: Fields,
+  patch: Fields,
+  schema: PatchSchema | undefined,
+  work: Work,
+): Fields {
+  work.spend('operations', Object.keys(original).length + Object.keys(patch).length)
   const result = retained(original, patch)
   const ordered = directivesOf(patch, 'order')
-  for (const directive of ordered) applyOrder(result, patch, directive, schema)
+  for (const directive of ordered) applyOrder(result, patch, directive, { schema, work })
   const done = new Set(ordered.map(({ field }) => field))
   for (const [key, change] of plainFields(patch)) {
     if (done.has(key)) continue
     const value =
-      change === null ? undefined : mergedValue(result.get(key), change, schema?.field(key))
+      change === null ? undefined : mergedValue(result.get(key), change, schema?.field(key), work)
     if (value === undefined) result.delete(key)
     else result.set(key, value)
   }
-  for (const directive of directivesOf(patch, 'deletions')) applyDeletions(result, directive)
+  for (const directive of directivesOf(patch, 'deletions')) applyDeletions(result, directive, work)
   return Object.fromEntries(result)
 }
 
 /** Merges an object of the patch into one of the document, as its directives and the schema say. */
-function mergeObject(original: Fields, patch: Fields, schema: PatchSchema | undefined): Fields {
+function mergeObject(
+  original: Fields,
+  patch: Fields,
+  schema: PatchSchema | undefined,
+  work: Work,
+): Fields {
   const directive = ownValue(patch, patchMarker)
   switch (directive) {
     case undefined:
     case 'merge':
-      return mergeFields(original, patch, schema)
+      return mergeFields(original, patch, schema, work)
     case 'replace':
       return strippedFields(patch)
     case 'delete':
@@ -323,7 +359,8 @@ export function applyStrategicMergePatch(
   patch: unknown,
   original: Readonly<Record<string, unknown>>,
   schema: PatchSchema,
+  work: Work,
 ): unknown {
   if (!isRecord(patch)) throw malformedStrategicPatch('a strategic merge patch is an object')
-  return mergeObject(original, patch, schema)
+  return mergeObject(original, patch, schema, work)
 }

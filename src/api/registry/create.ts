@@ -60,19 +60,20 @@ async function storeNew(
   context: RegistryContext,
   definition: KindDefinition,
   draft: KubeObject,
+  user: UserInfo,
 ): Promise<WriteResult> {
-  const assigned = assignBeforeStore(context, definition.kind, draft, undefined)
+  const { kind } = definition
+  const assigned = assignBeforeStore(context, kind, draft, undefined)
   try {
-    const record = await context.store.create(
-      storeKey(definition.kind, draft.metadata),
-      encodeObject(draft),
-    )
+    const { name } = draft.metadata
+    const key = storeKey(kind, draft.metadata)
+    const record = await context.quota.create(key, encodeObject(draft), { user, kind, name })
     assigned.keep()
     draft.metadata.resourceVersion = String(record.revision)
     return { object: draft, record }
   } catch (cause) {
     assigned.undo()
-    if (cause instanceof KeyExists) throw alreadyExists(definition.kind, draft.metadata.name)
+    if (cause instanceof KeyExists) throw alreadyExists(kind, draft.metadata.name)
     throw cause
   }
 }
@@ -100,7 +101,7 @@ async function storeUnderFreeName(
 ): Promise<WriteResult> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await storeNew(context, definition, draft)
+      return await storeNew(context, definition, draft, options.user)
     } catch (error) {
       const taken = hasReason(error, 'AlreadyExists')
       if (!options.generateFrom || !taken || attempt === generateAttempts) throw error

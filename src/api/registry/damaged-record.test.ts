@@ -11,6 +11,7 @@ import { createObject } from './create.ts'
 import { deleteObject } from './delete.ts'
 import { listObjects } from './list.ts'
 import { LocalClusterView, serverUser } from './local-cluster-view.ts'
+import { noLimits, QuotaStore } from './quota.ts'
 import type { RegistryContext } from './registry.ts'
 
 const signal = AbortSignal.timeout(20_000)
@@ -48,6 +49,7 @@ beforeEach(async () => {
   store = await open()
   const fresh = (of: EmbeddedStore): RegistryContext => ({
     store: of,
+    quota: new QuotaStore(of, noLimits, silentLogger),
     clock: systemClock,
     admissions: [],
     hooks: [],

@@ -98,7 +98,7 @@ export async function removeRecord(
   record: StoredRecord,
 ): Promise<number> {
   const last = decodeObject(definition.kind, record)
-  const revision = await context.store.delete(record.key, record.revision)
+  const revision = await context.quota.delete(record.key, record.revision)
   for (const hook of context.hooks) {
     if (hook.kind === definition.kind) hook.afterDelete?.(last)
   }
@@ -151,7 +151,7 @@ async function attemptDeletion(
   }
   const value = encodeObject(draft)
   if (!value.equals(record.value)) {
-    const written = await context.store.update(record.key, value, record.revision)
+    const written = await context.quota.markDeleted(record, value)
     draft.metadata.resourceVersion = String(written.revision)
   }
   return { gone: false, object: draft }
@@ -166,7 +166,7 @@ async function deleteDamaged(
 ): Promise<DeletionResult> {
   const object = remainsOf(definition, deletion.key)
   await admitDeletion(context, definition, deletion, object)
-  if (!deletion.dryRun) await context.store.delete(damage.key, damage.revision)
+  if (!deletion.dryRun) await context.quota.delete(damage.key, damage.revision)
   return { gone: true, object }
 }
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { systemClock } from '../../core/index.ts'
+import { silentLogger, systemClock } from '../../core/index.ts'
 import { openMemoryStore } from '../../storage/index.ts'
 import { configMap, namespace } from '../kinds/index.ts'
 import { createObject } from './create.ts'
@@ -8,6 +8,7 @@ import { deleteObject } from './delete.ts'
 import { type ListQuery, listObjects } from './list.ts'
 import { serverUser } from './local-cluster-view.ts'
 import { keyOf } from './object-bytes.ts'
+import { noLimits, QuotaStore } from './quota.ts'
 import type { RegistryContext } from './registry.ts'
 
 const signal = AbortSignal.timeout(20_000)
@@ -30,8 +31,10 @@ async function namesOf(query: ListQuery): Promise<string[]> {
 }
 
 async function open(history?: { readonly maxEvents: number; readonly maxBytes: number }) {
+  const store = openMemoryStore(history ? { history } : {})
   context = {
-    store: openMemoryStore(history ? { history } : {}),
+    store,
+    quota: new QuotaStore(store, noLimits, silentLogger),
     clock: systemClock,
     admissions: [],
     hooks: [],

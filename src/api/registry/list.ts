@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { ApiError, badRequest, invalid, isRecord, type Query } from '../../core/index.ts'
 import {
   type Range,
@@ -157,11 +158,20 @@ function cutOf({ runs, remaining }: Range): Cut {
   return { runs, last: runs.at(-1)?.at(-1)?.key, remaining }
 }
 
+/** Objects of so many bytes are looked at in one piece; after that, everybody else gets a turn. */
+const bytesPerTurn = 1024 * 1024
+
 /** A page is never shorter than asked for without need, so all are looked at until `limit` match. */
-function selectedCut({ runs }: Range, selection: Selection, limit: number): Cut {
+async function selectedCut({ runs }: Range, selection: Selection, limit: number): Promise<Cut> {
   const kept: StoredRecord[] = []
+  let bytes = 0
   for (const run of runs) {
     for (const record of run) {
+      bytes += record.value.length
+      if (bytes > bytesPerTurn) {
+        bytes = 0
+        await nextTurn()
+      }
       if (!selection.matches(record)) continue
       if (limit > 0 && kept.length === limit) return { runs: [kept], last: kept.at(-1)?.key }
       kept.push(record)
@@ -190,7 +200,7 @@ export async function listObjects(
   }
   const range = readRange(context, prefix, options, from)
   const { revision } = range
-  const cut = selection.isEverything ? cutOf(range) : selectedCut(range, selection, limit)
+  const cut = selection.isEverything ? cutOf(range) : await selectedCut(range, selection, limit)
   const { runs, last, remaining } = cut
   return {
     runs,

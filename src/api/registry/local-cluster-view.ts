@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
   ApiError,
   apiVersionOf,
@@ -25,6 +26,9 @@ import type { RegistryContext } from './registry.ts'
 import { parseResourceVersion } from './resource-version.ts'
 import { updateObject } from './update.ts'
 import { ChangeQueue, changeOf, watchObjects } from './watch.ts'
+
+/** A list of so many objects is decoded in one piece; after that, everybody else gets a turn. */
+const objectsPerTurn = 500
 
 /** Answers a review on behalf of the cluster itself. */
 export type Reviewer = (
@@ -68,10 +72,12 @@ export class LocalClusterView implements ClusterView {
   async list(kind: Kind, query: Query, signal: AbortSignal): Promise<ObjectList> {
     const definition = this.#definition(kind)
     const page = await listObjects(this.#context, definition, query, signal)
-    return {
-      items: page.runs.flatMap((run) => run.map((record) => decodeObject(definition.kind, record))),
-      resourceVersion: String(page.revision),
+    const items: KubeObject[] = []
+    for (const record of page.runs.flat()) {
+      items.push(decodeObject(definition.kind, record))
+      if (items.length % objectsPerTurn === 0) await nextTurn()
     }
+    return { items, resourceVersion: String(page.revision) }
   }
 
   async *watch(

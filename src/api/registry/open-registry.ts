@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import type { Admission, Clock } from '../../core/index.ts'
+import { type Admission, type Clock, type Logger, silentLogger } from '../../core/index.ts'
 import type { Store } from '../../storage/index.ts'
 import { service } from '../kinds/service/service.ts'
 import { decodeObject, storePrefix } from './object-bytes.ts'
+import { noLimits, type QuotaLimits, QuotaStore } from './quota.ts'
 import type { RegistryContext } from './registry.ts'
 import { ServiceAddresses } from './service-addresses.ts'
 
@@ -14,6 +15,9 @@ export interface RegistryParts {
   readonly serviceCidrs: readonly [string, ...string[]]
   /** Asked on every write, in this order; the composition fills it before the first request. */
   readonly admissions: readonly Admission[]
+  /** How much may be stored; without any limit unless given. */
+  readonly limits?: QuotaLimits
+  readonly log?: Logger
 }
 
 /** The registry of all kinds on a store. */
@@ -22,12 +26,15 @@ export function openRegistry({
   clock,
   serviceCidrs,
   admissions,
+  limits = noLimits,
+  log = silentLogger,
 }: RegistryParts): RegistryContext {
   const services = store
     .range(storePrefix(service.kind, {}))
     .runs.flatMap((run) => run.map((record) => decodeObject(service.kind, record)))
   return {
     store,
+    quota: new QuotaStore(store, limits, log),
     clock,
     admissions,
     hooks: [new ServiceAddresses(serviceCidrs, services)],

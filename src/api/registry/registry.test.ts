@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { type Kind, type KubeObject, systemClock } from '../../core/index.ts'
+import { type Kind, type KubeObject, silentLogger, systemClock } from '../../core/index.ts'
 import { openMemoryStore } from '../../storage/index.ts'
 import type { KindDefinition } from '../kinds/define-kind.ts'
 import { kindDefinitions } from '../kinds/index.ts'
@@ -9,6 +9,7 @@ import { deleteObject } from './delete.ts'
 import { listObjects } from './list.ts'
 import { LocalClusterView, serverUser } from './local-cluster-view.ts'
 import { decodeObject } from './object-bytes.ts'
+import { noLimits, QuotaStore } from './quota.ts'
 import type { RegistryContext } from './registry.ts'
 import { updateObject } from './update.ts'
 
@@ -31,8 +32,10 @@ const configMap = (name: string, data: Record<string, string> = {}): KubeObject 
 })
 
 async function openRegistry(): Promise<RegistryContext> {
+  const store = openMemoryStore()
   const context: RegistryContext = {
-    store: openMemoryStore(),
+    store,
+    quota: new QuotaStore(store, noLimits, silentLogger),
     clock: systemClock,
     admissions: [],
     hooks: [],

@@ -8,6 +8,7 @@ import type {
 } from '../../core/index.ts'
 import type { Store, StoredRecord } from '../../storage/index.ts'
 import type { Allowances } from '../kinds/define-kind.ts'
+import type { QuotaStore } from './quota.ts'
 
 /** Server-side effects of one kind that need more than the object itself, such as address allocation. */
 export interface WriteHook {
@@ -21,7 +22,9 @@ export interface WriteHook {
 
 /** What every operation on stored objects works with. */
 export interface RegistryContext {
-  readonly store: Store
+  /** For reading. Objects are written through `quota`. */
+  readonly store: Omit<Store, 'create' | 'update' | 'delete'>
+  readonly quota: QuotaStore
   readonly clock: Clock
   readonly admissions: readonly Admission[]
   readonly hooks: readonly WriteHook[]

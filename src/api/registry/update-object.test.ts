@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { type KubeObject, systemClock } from '../../core/index.ts'
+import { type KubeObject, silentLogger, systemClock } from '../../core/index.ts'
 import { openMemoryStore } from '../../storage/index.ts'
 import type { KindDefinition } from '../kinds/define-kind.ts'
 import { kindDefinitions } from '../kinds/index.ts'
 import { createObject } from './create.ts'
 import { serverUser } from './local-cluster-view.ts'
+import { noLimits, QuotaStore } from './quota.ts'
 import type { RegistryContext, WriteHook } from './registry.ts'
 import { updateObject } from './update.ts'
 
@@ -22,8 +23,10 @@ const leases = definitionOf('Lease')
 const key = { namespace: 'default', name: 'a' }
 
 async function openRegistry(hooks: WriteHook[] = []): Promise<RegistryContext> {
+  const store = openMemoryStore()
   const context: RegistryContext = {
-    store: openMemoryStore(),
+    store,
+    quota: new QuotaStore(store, noLimits, silentLogger),
     clock: systemClock,
     admissions: [],
     hooks,

@@ -43,18 +43,20 @@ async function storeChange(
   context: RegistryContext,
   definition: KindDefinition,
   draft: KubeObject,
-  before: Before,
+  before: Before & Pick<Change, 'user'>,
 ): Promise<WriteResult> {
-  const { record, stored } = before
-  const assigned = assignBeforeStore(context, definition.kind, draft, stored)
+  const { record, stored, user } = before
+  const { kind } = definition
+  const assigned = assignBeforeStore(context, kind, draft, stored)
   const value = encodeObject(draft)
   // An update that changes nothing is not written: no revision, no event, as in Kubernetes.
-  if (isUnchanged(definition.kind, value, before)) {
+  if (isUnchanged(kind, value, before)) {
     assigned.undo()
     return { object: stored, record }
   }
   try {
-    const written = await context.store.update(record.key, value, record.revision)
+    const { name } = draft.metadata
+    const written = await context.quota.update(record, value, { user, kind, name })
     assigned.keep()
     draft.metadata.resourceVersion = String(written.revision)
     return { object: draft, record: written }
@@ -73,7 +75,9 @@ async function attemptChange(
 ): Promise<WriteResult | undefined> {
   const { kind } = definition
   const stored = decodeObject(kind, record)
-  const sent = await change.mutate(decodeObject(kind, record))
+  const made = change.mutate(decodeObject(kind, record))
+  // Not awaited where nothing is pending: all checks of one change are then one piece of work.
+  const sent = made instanceof Promise ? await made : made
   const draft = prepareUpdate(context, definition, { ...change, sent }, { record, stored })
   await admitChange(context, definition, change, { draft, stored })
   if (change.dryRun) {
@@ -83,7 +87,8 @@ async function attemptChange(
   // Its deletion was asked for, and this change took away the last thing that it waited for.
   const isFinished = Boolean(draft.metadata.deletionTimestamp) && !isHeld(kind, draft)
   try {
-    if (!isFinished) return await storeChange(context, definition, draft, { record, stored })
+    const { user } = change
+    if (!isFinished) return await storeChange(context, definition, draft, { record, stored, user })
     await removeRecord(context, definition, record)
     return { object: draft }
   } catch (error) {

@@ -1,4 +1,4 @@
-import { ApiError, isRecord } from '../../core/index.ts'
+import { ApiError, isRecord, type Work } from '../../core/index.ts'
 import { isOmittable, readScalar, shownType, zeroScalar } from './scalars.ts'
 import type { FieldSchema, StructSchema } from './schema-types.ts'
 
@@ -53,16 +53,23 @@ export interface CheckedStructure {
 
 /**
  * Checks a decoded JSON value against a struct as Kubernetes' decoder does, and brings it into the
- * form that it has after a trip through Kubernetes' storage. The given value is not changed.
+ * form that it has after a trip through Kubernetes' storage. The given value is not changed. What it
+ * becomes is counted as nodes of `work`: three bytes of a body must not become a struct without end.
  */
-export function checkStructure(value: unknown, schema: StructSchema): CheckedStructure {
-  const pass = new Pass(schema)
+export function checkStructure(
+  value: unknown,
+  schema: StructSchema,
+  work?: Work,
+): CheckedStructure {
+  const pass = new Pass(schema, work)
   const object = pass.readStruct(value, schema)
   return { object, hasUnknownFields: pass.hasUnknownFields, keys: pass.keys }
 }
 
-/** More than any real object has; three bytes of a body must not become a struct without end. */
-const maxStructs = 50_000
+/** So many fields of a struct, absent or not, are as much work as one value. */
+const fieldsPerNode = 8
+/** Large maps are slow in every step: their keys are unlike. */
+const nodesPerEntry = 2
 
 const nothing: Readonly<Record<string, unknown>> = Object.freeze({})
 
@@ -70,18 +77,18 @@ class Pass {
   hasUnknownFields = false
   keys = 0
   readonly #trail: FieldSchema[] = []
-  #structs = 0
+  readonly #work: Work | undefined
   #owner: StructSchema
 
-  constructor(root: StructSchema) {
+  constructor(root: StructSchema, work: Work | undefined) {
     this.#owner = root
+    this.#work = work
   }
 
   readStruct(sent: unknown, schema: StructSchema): Record<string, unknown> {
     const source = sent === null || sent === undefined ? nothing : sent
     if (!isRecord(source)) return this.#mismatch(source, `v1.${schema.shortName}`)
-    if (++this.#structs > maxStructs)
-      throw new StructureMismatch(`the object has more than ${maxStructs} parts`)
+    this.#work?.spend('nodes', 1 + Math.floor(schema.size / fieldsPerNode))
     const outer = this.#owner
     this.#owner = schema
     const object: Record<string, unknown> = {}
@@ -136,6 +143,7 @@ class Pass {
     const goType = elementType(field.goType)
     const names = Object.keys(sent)
     this.keys += names.length
+    this.#work?.spend('nodes', nodesPerEntry * names.length)
     let changed: Record<string, unknown> | undefined
     for (const name of names) {
       const value = sent[name]
@@ -152,6 +160,7 @@ class Pass {
   #readList(field: FieldSchema, sent: unknown, goType: string): unknown[] | undefined {
     if (sent === null) return undefined
     if (!Array.isArray(sent)) return this.#mismatch(sent, goType)
+    this.#work?.spend('nodes', sent.length)
     const inner = elementType(goType)
     const read = sent.map((value: unknown) => this.#readElement(field, value, inner))
     return read.length === 0 ? undefined : read
@@ -161,7 +170,9 @@ class Pass {
     if (typeof sent === 'string' && field.type === 'string') return sent
     if (field.struct !== undefined) return this.readStruct(sent, field.struct)
     if (field.type === 'any') {
-      this.keys += countKeys(sent)
+      const keys = countKeys(sent)
+      this.keys += keys
+      this.#work?.spend('nodes', keys)
       return sent
     }
     const result = readScalar(field, sent)

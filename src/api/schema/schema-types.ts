@@ -69,6 +69,8 @@ export interface StructSchema {
   readonly shortName: string
   /** The whole struct is replaced by an apply, never merged. */
   readonly atomic: boolean
+  /** How many fields it has. */
+  readonly size: number
   field(jsonName: string): FieldSchema | undefined
   /** All fields, in the order in which Kubernetes writes them. */
   fields(): Iterable<FieldSchema>

@@ -188,6 +188,7 @@ export class TableStruct implements StructSchema {
   readonly shortName: string
   readonly atomic: boolean
   readonly inlined: readonly InlinedStruct[]
+  readonly size: number
   readonly #rows: readonly PlacedRow[]
   readonly #fields: readonly FieldSchema[]
   readonly #byName: ReadonlyMap<string, FieldSchema>
@@ -214,6 +215,7 @@ export class TableStruct implements StructSchema {
     this.inlined = inlined
     this.#rows = placed
     this.#fields = placed.map((row) => new TableField(row, options.find))
+    this.size = this.#fields.length
     this.#byName = new Map(this.#fields.map((field) => [field.jsonName, field]))
     const own = this.#fields.filter((field) => field.embeddedIn.length === 0)
     this.#byNumber = new Map(own.map((field) => [field.number, field]))

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import {
   ApiError,
+  type Authentication,
   badRequest,
   invalid,
   type Key,
@@ -22,6 +23,7 @@ import {
   toCause,
   tooLong,
 } from '../validation/index.ts'
+import type { BodyOwner, RequestBodies } from './request-bodies.ts'
 import { ObjectEvents, WatchedViews } from './watch-events.ts'
 
 /** A kind as the HTTP side knows it: its definition and what its answers are made of. */
@@ -57,12 +59,19 @@ export interface RequestCall {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly signal: AbortSignal
-  /** The whole body, within the server's limits. */
-  readonly readBody: () => Promise<Buffer>
 }
 
+/** A request that may have a body. */
+export interface BodyCall extends RequestCall, BodyOwner {
+  readonly bodies: RequestBodies
+}
+
+/** Who pays for a request: users who act as others pay themselves. */
+export const ownerOf = ({ impersonator, user }: Authentication): string =>
+  (impersonator ?? user).username
+
 /** One request on one resource, with everything that its handler needs. */
-export interface ApiCall extends RequestCall {
+export interface ApiCall extends BodyCall {
   readonly context: RegistryContext
   readonly resource: ServedResource
   /** Throws a 403 unless the user may do this as well with what the URL names. */

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
   hasReason,
   isRecord,
@@ -135,13 +136,17 @@ export async function handleDelete(call: ApiCall): Promise<void> {
   await sendValue(call.response, 200, status, { encoding, pretty: wantsPretty(call) })
 }
 
+/** After so many deletions, everybody else gets a turn. */
+const deletionsPerTurn = 32
+
 /** DELETE of a collection: deletes what the selectors mean and answers with the list of it. */
 export async function handleDeleteCollection(call: ApiCall): Promise<void> {
   const { context, resource, user, signal } = call
   const { definition } = resource
   const { collectsDependents: _collects, ...options } = await deleteOptionsOf(call)
   const page = await listObjects(context, definition, listQueryOf(call), signal)
-  for (const record of page.runs.flat()) {
+  for (const [index, record] of page.runs.flat().entries()) {
+    if ((index + 1) % deletionsPerTurn === 0) await nextTurn()
     const key = keyOf(definition.kind, record.key)
     await deleteObject(context, definition, { ...options, user, signal, key }).catch(
       (error: unknown) => {

@@ -67,7 +67,11 @@ export const yamlText = (stringify: YamlWriter): ListText =>
     yield isEmpty ? ' []\n' : '\n'
   }
 
-const pieceBytes = 256 * 1024
+/** YAML takes a hundred times as long to make. */
+const pieceBytes: Readonly<Record<ResponseForm['encoding'], number>> = {
+  json: 128 * 1024,
+  yaml: 8 * 1024,
+}
 
 function* objectsOf(call: ApiCall, page: ListPage): Generator<KubeObject> {
   const { kind } = call.resource.definition
@@ -82,11 +86,11 @@ function* itemsOf(
 }
 
 /** Many small texts make few pieces. */
-function* gathered(texts: Iterable<string>): Generator<Buffer> {
+function* gathered(texts: Iterable<string>, minBytes: number): Generator<Buffer> {
   let text = ''
   for (const next of texts) {
     text += next
-    if (text.length < pieceBytes) continue
+    if (text.length < minBytes) continue
     yield Buffer.from(text)
     text = ''
   }
@@ -107,7 +111,10 @@ export async function sendListView(
   const { response } = call
   const shown = listView(call, page, view)
   const text = await textOf(encoding, wantsPretty(call))
-  const pieces = gathered(text(shown, itemsOf(objectsOf(call, page), shown.itemOf)))
+  const pieces = gathered(
+    text(shown, itemsOf(objectsOf(call, page), shown.itemOf)),
+    pieceBytes[encoding],
+  )
   const first = pieces.next()
   const second = pieces.next()
   const head = first.done ? Buffer.alloc(0) : first.value

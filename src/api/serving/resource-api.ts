@@ -1,8 +1,9 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import {
   type Attributes,
   type Authentication,
   type AuthorizedRequest,
+  isProxied,
   type Kind,
   methodNotAllowed,
   notServed,
@@ -16,6 +17,7 @@ import { type ReviewSources, reviewResources } from '../reviews/index.ts'
 import {
   type ApiCall,
   explainStoreFailure,
+  ownerOf,
   type ServedResource,
   servedResources,
   warn,
@@ -24,6 +26,7 @@ import { handleDelete, handleDeleteCollection } from './delete.ts'
 import { handleGet } from './get.ts'
 import { handleList } from './list.ts'
 import { CompressedRuns, RunCache } from './list-cache.ts'
+import type { RequestBodies } from './request-bodies.ts'
 import { handleReview } from './review.ts'
 import { handleWatch, type WatchLimits } from './watch.ts'
 import { handleCreate, handlePatch, handleUpdate } from './write.ts'
@@ -35,11 +38,19 @@ export type ResourceHandler = (
   signal: AbortSignal,
 ) => Promise<void>
 
+/** Where and how a feature serves a resource or subresource itself. */
+export interface Extension {
+  /** As API discovery shows them; OPTIONS comes with a proxy. */
+  readonly verbs: readonly string[]
+  readonly namespaced: boolean
+  readonly handle: ResourceHandler
+}
+
 /** What the resource API is made of. */
-export interface ResourceApiParts {
+export interface ResourceApiParts<E extends Extension = Extension> {
   readonly context: RegistryContext
   readonly reviews: ReviewSources
-  readonly readBody: (request: IncomingMessage, signal: AbortSignal) => Promise<Buffer>
+  readonly bodies: RequestBodies
   /** Throws a 403 for what a request turns out to be, where that is more than its URL says. */
   readonly requireAllowed: (
     authentication: Authentication,
@@ -49,8 +60,8 @@ export interface ResourceApiParts {
   readonly watchLimits: WatchLimits
   /** Bytes of rendered lists that are kept for the next reader. */
   readonly listCacheBytes: number
-  /** By `group/version/resource/subresource`, asked before anything else. */
-  readonly extensions: ReadonlyMap<string, ResourceHandler>
+  /** By `group/version/resource/subresource`; looked up before the stored kinds. */
+  readonly extensions: ReadonlyMap<string, E>
 }
 
 type Handler = (call: ApiCall) => Promise<void>
@@ -58,7 +69,7 @@ type Handler = (call: ApiCall) => Promise<void>
 function handlersOf({
   listCacheBytes,
   watchLimits,
-}: ResourceApiParts): ReadonlyMap<string, Handler> {
+}: Pick<ResourceApiParts, 'listCacheBytes' | 'watchLimits'>): ReadonlyMap<string, Handler> {
   const plain = new RunCache(listCacheBytes, runBytes)
   const caches = { plain, compressed: new CompressedRuns(plain) }
   return new Map<string, Handler>([
@@ -74,12 +85,12 @@ function handlersOf({
 }
 
 /** Serves every stored kind and every review over HTTP. */
-export class ResourceApi {
-  readonly #parts: ResourceApiParts
+export class ResourceApi<E extends Extension = Extension> {
+  readonly #parts: ResourceApiParts<E>
   readonly #served: ReadonlyMap<string, ServedResource>
   readonly #handlers: ReadonlyMap<string, Handler>
 
-  constructor(parts: ResourceApiParts) {
+  constructor(parts: ResourceApiParts<E>) {
     this.#parts = parts
     this.#served = servedResources(kindDefinitions)
     this.#handlers = handlersOf(parts)
@@ -92,10 +103,9 @@ export class ResourceApi {
     signal: AbortSignal,
   ): Promise<void> {
     const { info } = authorized
-    const path = `${info.group}/${info.version}/${info.resource}`
-    const extension = this.#parts.extensions.get(`${path}/${info.subresource}`)
-    if (extension) return extension(authorized, response, signal)
-    const resource = this.#served.get(path)
+    const extension = this.extensionFor(info)
+    if (extension) return extension.handle(authorized, response, signal)
+    const resource = this.#served.get(`${info.group}/${info.version}/${info.resource}`)
     if (!resource) return this.#review(authorized, response, signal)
     const handler = this.#handlers.get(info.verb)
     if (!handler) throw methodNotAllowed()
@@ -103,9 +113,20 @@ export class ResourceApi {
     const call = this.#call(authorized, resource, response, signal)
     const { deprecation } = resource.definition
     if (deprecation !== undefined) warn(call, [deprecation])
-    return handler(call).catch((error: unknown) => {
+    const startedAt = performance.now()
+    const handling = handler(call)
+    call.bodies.charge(call.owner, performance.now() - startedAt)
+    return handling.catch((error: unknown) => {
       throw explainStoreFailure(error)
     })
+  }
+
+  /** The feature that serves a request. Throws 404 or 405 for a scope or verb that it does not declare. */
+  extensionFor(info: RequestInfo): E | undefined {
+    const { group, version, resource, subresource } = info
+    const extension = this.#parts.extensions.get(`${group}/${version}/${resource}/${subresource}`)
+    if (extension) checkExtension(extension, info)
+    return extension
   }
 
   #call(
@@ -122,7 +143,8 @@ export class ResourceApi {
       request,
       response,
       signal,
-      readBody: () => this.#parts.readBody(request, signal),
+      bodies: this.#parts.bodies,
+      owner: ownerOf(authentication),
       requireVerb: (verb) => {
         const attributes = { user: authentication.user, verb, resource: info }
         return this.#parts.requireAllowed(authentication, attributes, signal)
@@ -150,7 +172,8 @@ export class ResourceApi {
       request,
       response,
       signal,
-      readBody: () => this.#parts.readBody(request, signal),
+      bodies: this.#parts.bodies,
+      owner: ownerOf(authentication),
     })
   }
 }
@@ -169,6 +192,14 @@ function isMisplaced(kind: Kind, { verb, name, namespace }: RequestInfo): boolea
 /** The path of a namespace says its name twice; rights inside of one reach no other by `/namespaces/a/namespaces/b`. */
 const isNamespaceItself = ({ resource, name, namespace }: RequestInfo): boolean =>
   resource === 'namespaces' && name === namespace
+
+function checkExtension({ namespaced, verbs }: Extension, info: RequestInfo): void {
+  const inNamespace = info.namespace !== ''
+  const isOneObject = info.subresource !== '' || ofOneObject.has(info.verb)
+  if (namespaced ? isOneObject && !inNamespace : inNamespace) throw notServed()
+  if (!verbs.includes(info.verb) && !(info.verb === 'options' && isProxied(info)))
+    throw methodNotAllowed()
+}
 
 /** Refuses paths that Kubernetes does not have, and verbs that a path does not have. */
 function checkPath(definition: KindDefinition, info: RequestInfo): void {

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { setImmediate as immediately } from 'node:timers/promises'
 import { ApiError } from '../../core/index.ts'
-import { acceptedTypes } from '../../http/index.ts'
+import { acceptedTypes, waitForClient } from '../../http/index.ts'
 
 /** How an answer is to look: which view of the object, in which encoding. */
 export interface ResponseForm {
@@ -78,12 +78,18 @@ export const streamForm = (accept: string | undefined): ResponseForm => bestForm
 /** Writes one value as YAML. */
 export type YamlWriter = (value: unknown) => string
 
+/** Longer objects are sent in YAML's flow style, which is JSON: the library takes far too long for them. */
+const maxBlockYamlLength = 32 * 1024
+
 /** Loads the YAML library, which few answers need. */
 export async function loadYamlWriter(): Promise<YamlWriter> {
   const { stringify } = await import('yaml')
   // Texts of several lines in quotes: as blocks, the library loses spaces at the start of some of them.
-  return (value) =>
-    stringify(value, { aliasDuplicateObjects: false, blockQuote: false, lineWidth: 0 })
+  return (value) => {
+    const json = JSON.stringify(value, undefined, 2)
+    if (json.length > maxBlockYamlLength) return `${json}\n`
+    return stringify(value, { aliasDuplicateObjects: false, blockQuote: false, lineWidth: 0 })
+  }
 }
 
 const jsonType = 'application/json'
@@ -115,7 +121,7 @@ export async function sendValue(
 /** What may wait in memory for a client that does not read. */
 const maxWaitingBytes = 2 ** 20
 /** How long the making of pieces may keep everybody else waiting. */
-const sliceMs = 20
+const sliceMs = 10
 
 /**
  * Writes pieces as fast as the client reads, and makes each only when it is needed: an answer of any
@@ -134,21 +140,9 @@ export async function writePaced(
     const isFull = !isFlowing && response.writableLength > maxWaitingBytes
     if (!isFull && performance.now() < sliceEnd) continue
     response.uncork()
-    await (isFull ? drained(response) : immediately())
+    await (isFull ? waitForClient(response) : immediately())
     sliceEnd = performance.now() + sliceMs
     response.cork()
   }
   response.uncork()
-}
-
-/** Resolves when the client has read what was written, or has gone. */
-function drained(response: ServerResponse): Promise<void> {
-  if (response.destroyed) return Promise.resolve()
-  return new Promise((resolve) => {
-    const done = (): void => {
-      response.off('drain', done).off('close', done)
-      resolve()
-    }
-    response.on('drain', done).on('close', done)
-  })
 }

@@ -1,13 +1,13 @@
 import type { KubeObject, ObjectMeta } from '../../core/index.ts'
 import { dropUnkept } from '../registry/prepare-update.ts'
 import { answerReview, type ReviewResource, type ReviewSources } from '../reviews/index.ts'
-import { placeInNamespace, type RequestCall, wantsPretty, warn, writeParametersOf } from './call.ts'
+import { type BodyCall, placeInNamespace, wantsPretty, warn, writeParametersOf } from './call.ts'
 import { notAcceptable, responseForm, sendValue } from './response.ts'
 import { toPartialObjectMetadata } from './table.ts'
-import { decodeSentBytes } from './write.ts'
+import { decodeSent } from './write.ts'
 
 /** One review that somebody asks for. */
-export interface ReviewCall extends RequestCall {
+export interface ReviewCall extends BodyCall {
   readonly review: ReviewResource
   readonly sources: ReviewSources
 }
@@ -33,10 +33,7 @@ export async function handleReview(call: ReviewCall): Promise<void> {
   const form = responseForm(request.headers.accept)
   if (form.view === 'table') throw notAcceptable()
   const { fieldValidation } = writeParametersOf(info.query, 'CreateOptions')
-  const { object, warnings } = await decodeSentBytes(await call.readBody(), review, {
-    contentType: request.headers['content-type'],
-    fieldValidation,
-  })
+  const { object, warnings } = await decodeSent(call, review, fieldValidation)
   warn(call, warnings)
   placeInNamespace(review, info.namespace, object)
   wipeSystemFields(object)

@@ -1,13 +1,20 @@
-import type { IncomingMessage } from 'node:http'
-import { invalid, type KubeObject, methodNotAllowed, notServed } from '../../core/index.ts'
+import { invalid, type KubeObject } from '../../core/index.ts'
 import type { ExtraSubresource } from '../discovery/index.ts'
 import { dropUnkept } from '../registry/prepare-update.ts'
 import type { IssueToken } from '../reviews/index.ts'
-import { placeInNamespace, type RequestCall, wantsPretty, warn, writeParametersOf } from './call.ts'
+import {
+  type BodyCall,
+  ownerOf,
+  placeInNamespace,
+  wantsPretty,
+  warn,
+  writeParametersOf,
+} from './call.ts'
+import type { RequestBodies } from './request-bodies.ts'
 import type { ResourceHandler } from './resource-api.ts'
 import { notAcceptable, responseForm, sendValue } from './response.ts'
 import { toPartialObjectMetadata } from './table.ts'
-import { decodeSentBytes } from './write.ts'
+import { decodeSent } from './write.ts'
 
 const kind = { group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest' } as const
 
@@ -23,31 +30,20 @@ export const tokenSubresource: ExtraSubresource = {
 
 /** What TokenRequests are answered with. */
 export interface TokenRequestParts {
-  readonly readBody: (request: IncomingMessage, signal: AbortSignal) => Promise<Buffer>
+  readonly bodies: RequestBodies
   readonly issue: IssueToken
 }
 
 /** POST of a TokenRequest: answered with a token, never stored. */
-export function tokenRequestHandler({ readBody, issue }: TokenRequestParts): ResourceHandler {
+export function tokenRequestHandler({ bodies, issue }: TokenRequestParts): ResourceHandler {
   return async ({ request, info, authentication, audit }, response, signal) => {
-    if (info.verb !== 'create') throw methodNotAllowed()
-    if (info.namespace === '') throw notServed()
     const form = responseForm(request.headers.accept)
     if (form.view === 'table') throw notAcceptable()
     const { user } = authentication
-    const call: RequestCall = {
-      info,
-      user,
-      request,
-      response,
-      signal,
-      readBody: () => readBody(request, signal),
-    }
+    const owner = ownerOf(authentication)
+    const call: BodyCall = { info, user, request, response, signal, bodies, owner }
     const { fieldValidation, dryRun } = writeParametersOf(info.query, 'CreateOptions')
-    const { object, warnings } = await decodeSentBytes(await call.readBody(), kind, {
-      contentType: request.headers['content-type'],
-      fieldValidation,
-    })
+    const { object, warnings } = await decodeSent(call, kind, fieldValidation)
     placeAtAccount(object, info.namespace, info.name)
     const issued = await issue({ object, asker: user, dryRun }, signal)
     warn(call, [...warnings, ...issued.warnings])

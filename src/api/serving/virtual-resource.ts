@@ -10,12 +10,11 @@ import {
   longestTimerMs,
   methodNotAllowed,
   notFound,
-  notServed,
   toKubeStatus,
 } from '../../core/index.ts'
 import type { Column } from '../kinds/define-kind.ts'
 import { type RequestCall, wantsPretty } from './call.ts'
-import type { ResourceHandler } from './resource-api.ts'
+import type { Extension, ResourceHandler } from './resource-api.ts'
 import { type ResponseForm, responseForm, sendValue, streamForm } from './response.ts'
 import { renderTable, toPartialObjectMetadata } from './table.ts'
 import { includeObject } from './views.ts'
@@ -78,7 +77,6 @@ const requestCallOf = (
   request,
   response,
   signal,
-  readBody: async () => Buffer.alloc(0),
 })
 
 const isSelectable =
@@ -95,6 +93,7 @@ function selected({ resource, request: { info } }: LiveCall): (object: KubeObjec
     )
   const wanted = fields.split(',').map((term) => term.split(/={1,2}/))
   return ({ metadata }) =>
+    (info.name === '' || metadata.name === info.name) &&
     (info.namespace === '' || metadata.namespace === info.namespace) &&
     wanted.every(
       ([field, value]) =>
@@ -106,7 +105,6 @@ function selected({ resource, request: { info } }: LiveCall): (object: KubeObjec
 async function sendObject(call: LiveCall): Promise<void> {
   const { resource, request } = call
   const { namespace, name } = request.info
-  if (namespace === '') throw notServed()
   const form = responseForm(request.request.headers.accept)
   const object = resource.get(namespace, name)
   if (!object) throw notFound(resource.kind, name)
@@ -160,7 +158,6 @@ function viewOf(
 
 async function endObject({ resource, request }: LiveCall): Promise<void> {
   const { namespace, name } = request.info
-  if (namespace === '') throw notServed()
   if (request.info.query.has('dryRun')) throw badRequest('ending one cannot be tried')
   if (!resource.end(namespace, name)) throw notFound(resource.kind, name)
   const details = { name, group: resource.kind.group, kind: resource.kind.resource }
@@ -248,13 +245,17 @@ const definitions: LiveResource = {
   follow: () => () => {},
 }
 
-const { group, version, resource } = definitions.kind
+const { group, version, resource, namespaced } = definitions.kind
 
 /**
  * Answers that nobody has defined kinds of their own, which is all there is to say here. kubectl asks for the list before it
  * creates anything that cannot be patched, such as a review, and takes a 404 for a failure. API discovery does not show it.
  */
-export const noCustomKinds = (clock: Clock): [path: string, handler: ResourceHandler] => [
+export const noCustomKinds = (clock: Clock): [path: string, extension: Extension] => [
   `${group}/${version}/${resource}/`,
-  liveResourceHandler(definitions, clock),
+  {
+    verbs: ['get', 'list', 'watch'],
+    namespaced,
+    handle: liveResourceHandler(definitions, clock),
+  },
 ]

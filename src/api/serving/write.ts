@@ -1,20 +1,19 @@
-import { ApiError, badRequest, hasReason, isRecord, type KubeObject } from '../../core/index.ts'
-import {
-  decodeBody,
-  decodeOptions,
-  type FieldValidation,
-  type ParsedJson,
-  type PatchedOptions,
-  parseJson,
-  readPatched,
-} from '../content/index.ts'
-import { applyPatch, type PatchType, patchTypeOf } from '../patch/index.ts'
+import { badRequest, hasReason, isRecord, type KubeObject } from '../../core/index.ts'
+import type { DecodedBody, FieldValidation } from '../content/index.ts'
+import { patchTypeOf } from '../patch/index.ts'
 import { createObject } from '../registry/create.ts'
 import { requireSameUid } from '../registry/prepare-update.ts'
 import type { WriteResult } from '../registry/registry.ts'
 import { type Change, updateObject } from '../registry/update.ts'
-import { type GroupVersionKind, schemaOf } from '../schema/index.ts'
-import { type ApiCall, keyOfCall, placeInNamespace, warn, writeParametersOf } from './call.ts'
+import type { GroupVersionKind } from '../schema/index.ts'
+import {
+  type ApiCall,
+  type BodyCall,
+  keyOfCall,
+  placeInNamespace,
+  warn,
+  writeParametersOf,
+} from './call.ts'
 import { sendObject, sendRecord } from './get.ts'
 
 /** An object out of a request, and what its sender should be warned about. */
@@ -37,53 +36,18 @@ function asKubeObject(decoded: Record<string, unknown>, expected: GroupVersionKi
   }
 }
 
-/** Decodes an object of the expected kind; throws a 400 or 415 that says what is wrong with it. */
-export async function decodeSentBytes(
-  bytes: Buffer,
-  expected: GroupVersionKind,
-  how: {
-    readonly contentType: string | undefined
-    readonly fieldValidation: FieldValidation
-  },
-): Promise<Sent> {
-  const { group, version, kind } = expected
-  const { object, warnings } = await decodeBody(bytes, how.contentType, {
-    expected: { group, version, kind },
-    fieldValidation: how.fieldValidation,
-  })
-  return { object: asKubeObject(object, expected), warnings }
-}
-
-/** Decodes the object in the body of a create or update. */
-async function decodeSent(
-  call: ApiCall,
-  expected: GroupVersionKind,
+/** Decodes the object in the body of a request; throws a 400, 413 or 415 that says what is wrong with it. */
+export async function decodeSent(
+  call: BodyCall,
+  { group, version, kind }: GroupVersionKind,
   fieldValidation: FieldValidation,
 ): Promise<Sent> {
-  const contentType = call.request.headers['content-type']
-  return decodeSentBytes(await call.readBody(), expected, { contentType, fieldValidation })
-}
-
-/** The patch in the body of a request. */
-async function decodePatch(call: ApiCall, type: PatchType): Promise<ParsedJson> {
-  const bytes = await call.readBody()
-  try {
-    return parseJson(bytes)
-  } catch (error) {
-    if (!(error instanceof ApiError) || type === 'strategic') throw error
-    throw badRequest(`error decoding patch: ${error.message}`)
-  }
-}
-
-/** Decodes what a patch has made of an object, as strictly as if it had been sent. */
-function decodePatched(
-  call: ApiCall,
-  outcome: Record<string, unknown>,
-  options: Omit<PatchedOptions, 'expected'>,
-): Sent {
-  const { group, version, kind } = call.resource.definition.kind
+  const { request, signal, bodies } = call
   const expected = { group, version, kind }
-  const { object, warnings } = readPatched(outcome, { ...options, expected })
+  const bytes = await bodies.read(request, signal)
+  const contentType = request.headers['content-type']
+  const job = { type: 'object', bytes, contentType, expected, fieldValidation } as const
+  const { object, warnings } = await bodies.decode(job, call)
   return { object: asKubeObject(object, expected), warnings }
 }
 
@@ -93,15 +57,35 @@ const deleteOptions: GroupVersionKind = { group: '', version: 'v1', kind: 'Delet
 export async function decodeDeleteOptions(
   call: ApiCall,
 ): Promise<Record<string, unknown> | undefined> {
-  const bytes = await call.readBody()
+  const { request, signal, bodies } = call
+  const bytes = await bodies.read(request, signal)
   if (bytes.length === 0) return undefined
-  return decodeOptions(bytes, call.request.headers['content-type'], deleteOptions)
+  const { object } = await bodies.decode(
+    {
+      type: 'options',
+      bytes,
+      contentType: request.headers['content-type'],
+      expected: deleteOptions,
+      fieldValidation: 'Ignore',
+    },
+    call,
+  )
+  return object
 }
 
 async function sendResult(call: ApiCall, code: number, result: WriteResult): Promise<void> {
   warn(call, call.resource.definition.warnings?.(result.object) ?? [])
+  warn(call, call.context.quota.warnings(result.object.metadata.namespace ?? ''))
   if (result.record) await sendRecord(call, code, result.record)
   else await sendObject(call, code, result.object)
+}
+
+/** Charges the work that a change does before it waits for the store: defaults, validation, encoding. */
+function charged<T>(call: ApiCall, change: () => Promise<T>): Promise<T> {
+  const startedAt = performance.now()
+  const changing = change()
+  call.bodies.charge(call.owner, performance.now() - startedAt)
+  return changing
 }
 
 /** POST to a collection. */
@@ -113,8 +97,9 @@ export async function handleCreate(call: ApiCall): Promise<void> {
   const sent = await decodeSent(call, kind, fieldValidation)
   placeInNamespace(kind, info.namespace, sent.object)
   warn(call, sent.warnings)
-  const result = await createObject(context, definition, sent.object, { user, dryRun, signal })
-  await sendResult(call, 201, result)
+  const options = { user, dryRun, signal }
+  const creation = charged(call, () => createObject(context, definition, sent.object, options))
+  await sendResult(call, 201, await creation)
 }
 
 function subresourceOf(call: ApiCall): Pick<Change, 'subresource'> {
@@ -146,73 +131,68 @@ export async function handleUpdate(call: ApiCall): Promise<void> {
   requireUrlName(call, sent.object)
   warn(call, sent.warnings)
   const options = { user, dryRun, signal }
+  // An attempt changes what it is given; further ones begin with what was sent.
+  const asSent = JSON.stringify(sent.object)
+  let first: KubeObject | undefined = sent.object
+  const next = (): KubeObject => {
+    const object: KubeObject = first ?? JSON.parse(asSent)
+    first = undefined
+    return object
+  }
   try {
-    const result = await updateObject(context, definition, {
+    const change: Change = {
       ...options,
       ...subresourceOf(call),
       key: keyOfCall(call),
       mutate: (stored) => {
         requireSameUid(kind, sent.object, stored)
-        return structuredClone(sent.object)
+        return next()
       },
-    })
-    await sendResult(call, 200, result)
+    }
+    const changing = charged(call, () => updateObject(context, definition, change))
+    await sendResult(call, 200, await changing)
   } catch (error) {
     const absent = hasReason(error, 'NotFound')
     if (!absent || !mayCreate(call)) throw error
     await call.requireVerb('create')
-    delete sent.object.metadata.resourceVersion
-    await sendResult(call, 201, await createObject(context, definition, sent.object, options))
+    const object = next()
+    delete object.metadata.resourceVersion
+    await sendResult(call, 201, await createObject(context, definition, object, options))
   }
-}
-
-/** A patch as it was sent, and how strictly its outcome is read. */
-interface SentPatch {
-  readonly type: PatchType
-  readonly patch: ParsedJson
-  readonly fieldValidation: FieldValidation
-}
-
-/** Applies a patch to the stored object and reads the outcome as strictly as if it had been sent. */
-function patched(call: ApiCall, sentPatch: SentPatch, stored: KubeObject): Sent {
-  const { type, patch, fieldValidation } = sentPatch
-  const { kind } = call.resource.definition
-  const schema = schemaOf(kind)
-  if (!schema) throw new Error(`no schema for ${kind.kind}`)
-  const outcome = applyPatch(type, patch.value, stored, schema)
-  const sent = decodePatched(call, outcome, {
-    fieldValidation,
-    patch,
-    keepsKind: type === 'strategic',
-  })
-  return sent
 }
 
 /** PATCH of an object or one of its subresources. */
 export async function handlePatch(call: ApiCall): Promise<void> {
-  const { context, user, signal, resource, info } = call
-  const type = patchTypeOf(call.request.headers['content-type'])
+  const { context, user, signal, resource, info, request, bodies } = call
+  const type = patchTypeOf(request.headers['content-type'])
   const { dryRun, fieldValidation } = writeParametersOf(info.query, 'PatchOptions')
-  const sentPatch = { type, patch: await decodePatch(call, type), fieldValidation }
-  let warned: readonly string[] = []
-  const result = await updateObject(context, resource.definition, {
+  const patch = bodies.openPatch(type, await bodies.read(request, signal), fieldValidation)
+  const { group, version, kind } = resource.definition.kind
+  const expected = { group, version, kind }
+  const warned = new Set<string>()
+  const take = ({ object: outcome, warnings }: DecodedBody): KubeObject => {
+    const object = asKubeObject(outcome, expected)
+    // A further attempt has the same to say.
+    warn(
+      call,
+      warnings.filter((text) => !warned.has(text)),
+    )
+    for (const text of warnings) warned.add(text)
+    requireUrlName(call, object)
+    placeInNamespace(resource.definition.kind, info.namespace, object)
+    return object
+  }
+  const change: Change = {
     user,
     dryRun,
     signal,
     ...subresourceOf(call),
     key: keyOfCall(call),
     mutate: (stored) => {
-      const { object, warnings } = patched(call, sentPatch, stored)
-      // A further attempt has the same to say.
-      warn(
-        call,
-        warnings.filter((text) => !warned.includes(text)),
-      )
-      warned = [...warned, ...warnings]
-      requireUrlName(call, object)
-      placeInNamespace(resource.definition.kind, info.namespace, object)
-      return object
+      const outcome = bodies.patch(patch, stored, expected, call)
+      return outcome instanceof Promise ? outcome.then(take) : take(outcome)
     },
-  })
-  await sendResult(call, 200, result)
+  }
+  const changing = charged(call, () => updateObject(context, resource.definition, change))
+  await sendResult(call, 200, await changing)
 }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { type Logger, silentLogger, systemClock } from '../../core/index.ts'
+import { type Logger, redact, silentLogger, systemClock } from '../../core/index.ts'
 import { type AuditLogOptions, type LogFile, openAuditLog } from './log.ts'
 import { auditToStream } from './recorder.ts'
 
@@ -34,7 +34,7 @@ function listeningLogger(): { log: Logger; said: string[] } {
 describe('an audit log', () => {
   test('has every line, in order, readable by nobody else', async () => {
     const log = await openLog({ flushBytes: 100 })
-    for (let i = 0; i < 1_000; i++) log.write(`line ${i}\n`)
+    for (let i = 0; i < 1_000; i++) log.write(redact(`line ${i}\n`))
     await log.close()
     expect(await linesOf(path())).toEqual(Array.from({ length: 1_000 }, (_none, i) => `line ${i}`))
     expect((await stat(path())).mode & 0o777).toBe(0o600)
@@ -43,7 +43,7 @@ describe('an audit log', () => {
   test('goes on in the file of the last run, and takes it away from others', async () => {
     await writeFile(path(), 'before\n', { mode: 0o644 })
     const log = await openLog()
-    log.write('after\n')
+    log.write(redact('after\n'))
     await log.close()
     expect(await linesOf(path())).toEqual(['before', 'after'])
     expect((await stat(path())).mode & 0o777).toBe(0o600)
@@ -51,7 +51,7 @@ describe('an audit log', () => {
 
   test('writes a lonely line soon, without being asked', async () => {
     const log = await openLog({ flushMs: 5 })
-    log.write('lonely\n')
+    log.write(redact('lonely\n'))
     await vi.waitFor(async () => expect(await linesOf(path())).toEqual(['lonely']))
     await log.close()
   })
@@ -67,7 +67,7 @@ describe('an audit log', () => {
     const log = await openLog()
     await log.close()
     await log.close()
-    log.write('late\n')
+    log.write(redact('late\n'))
     expect(log.dropped).toBe(1)
   })
 })
@@ -76,7 +76,7 @@ describe('rotation by size [GND-R82]', () => {
   test('moves the file aside, keeps the newest, loses no line of those kept', async () => {
     const log = await openLog({ maxBytes: 100, flushBytes: 1 })
     for (let i = 10; i < 60; i++) {
-      log.write(`a line with ${i}\n`)
+      log.write(redact(`a line with ${i}\n`))
       await log.flush()
     }
     await log.close()
@@ -98,7 +98,7 @@ describe('rotation by size [GND-R82]', () => {
     for (const name of similar) await writeFile(join(folder, name), '')
     const log = await openLog({ maxBytes: 10, maxBackups: 1, flushBytes: 1 })
     for (let i = 0; i < 5; i++) {
-      log.write('0123456789\n')
+      log.write(redact('0123456789\n'))
       await log.flush()
     }
     await log.close()
@@ -111,7 +111,7 @@ describe('rotation by size [GND-R82]', () => {
     const clock = { ...systemClock, now: () => Number.NaN }
     const log = await openLog({ maxBytes: 10, flushBytes: 1, log: logger, clock })
     for (let i = 0; i < 3; i++) {
-      log.write('0123456789\n')
+      log.write(redact('0123456789\n'))
       await log.flush()
     }
     await log.close()
@@ -151,13 +151,13 @@ describe('a full disk', () => {
     const { log: logger, said } = listeningLogger()
     const log = await openLog({ openFile, log: logger })
     for (const line of ['fits one\n', 'does not fit\n', 'nor this\n']) {
-      log.write(line)
+      log.write(redact(line))
       await log.flush()
     }
     expect(await linesOf(path())).toEqual(['fits one'])
     expect(log.dropped).toBe(2)
     disk.room = 1_000
-    log.write('fits again\n')
+    log.write(redact('fits again\n'))
     await log.close()
     expect(await linesOf(path())).toEqual(['fits one', 'fits again'])
     expect(said).toEqual([
@@ -168,7 +168,7 @@ describe('a full disk', () => {
 
   test('or a stuck one takes no more memory than allowed', async () => {
     const log = await openLog({ maxBufferedBytes: 100, flushBytes: 1_000, flushMs: 60_000 })
-    for (let i = 0; i < 50; i++) log.write('0123456789\n')
+    for (let i = 0; i < 50; i++) log.write(redact('0123456789\n'))
     expect(log.dropped).toBe(41)
     await log.close()
     expect(await linesOf(path())).toHaveLength(9)
@@ -178,7 +178,7 @@ describe('a full disk', () => {
 test('a stream that nobody reads takes no more than allowed', async () => {
   const stream = new PassThrough({ highWaterMark: 1 })
   const sink = auditToStream(stream, 20)
-  for (let i = 0; i < 10; i++) sink.write('0123456789')
+  for (let i = 0; i < 10; i++) sink.write(redact('0123456789'))
   expect(sink.dropped).toBeGreaterThan(5)
   stream.resume()
   await sink.close()

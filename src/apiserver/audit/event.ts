@@ -3,44 +3,55 @@ import {
   type Authentication,
   type KubeStatus,
   kubeMicroTime,
+  type RedactedText,
   type RequestInfo,
+  redact,
   type StatusReason,
   type UserInfo,
 } from '../../core/index.ts'
 import { clientLeftCode, type Exchange } from '../pipeline/exchange.ts'
-import { redactTokens, redactUri } from '../pipeline/failure.ts'
 
 /** When in the life of a request an event was made. */
 export type AuditStage = 'RequestReceived' | 'ResponseStarted' | 'ResponseComplete'
 
 const needsEscape = /[^ !#-[\]-~]/
 
-/** Nearly all that is written here is plain, and to see that is faster than to escape it. */
-const json = (text: string): string => (needsEscape.test(text) ? JSON.stringify(text) : `"${text}"`)
+/** A string of an event. Nearly all are plain, and to see that is faster than to escape them. */
+function json(text: string): string {
+  const clean = redact(text)
+  return needsEscape.test(clean) ? JSON.stringify(clean) : `"${clean}"`
+}
+
+/** An object of an event; its keys may be a client's too. */
+const jsonOf = (value: object): string => redact(JSON.stringify(value))
 
 const maxUserAgentLength = 1_024
 
 /**
  * The `audit.k8s.io/v1` Event of an exchange as one line, at level Metadata: who, what and how it
- * went, never a body. Put together by hand, because it is made for every request.
+ * went, never a body. Put together by hand, because it is made for every request; all that is not
+ * a constant goes through `json` or `jsonOf`, which redact it.
  */
-export function auditLine(exchange: Exchange, stage: AuditStage, nowMs: number): string {
+export function auditLine(exchange: Exchange, stage: AuditStage, nowMs: number): RedactedText {
   const { info, request } = exchange
   let line = '{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata"'
   line += `,"auditID":${json(exchange.auditId)},"stage":"${stage}"`
-  line += `,"requestURI":${json(redactUri(request.url ?? ''))}`
+  line += `,"requestURI":${json(request.url ?? '')}`
   line += `,"verb":${json(info.verb || (request.method ?? '').toLowerCase())}`
   line += usersOf(exchange)
   line += `,"sourceIPs":${sourceIps(exchange)}`
   const userAgent = request.headers['user-agent']
-  if (userAgent)
-    line += `,"userAgent":${json(redactTokens(userAgent.slice(0, maxUserAgentLength)))}`
+  if (userAgent) line += `,"userAgent":${json(shortened(userAgent))}`
   if (info.isResourceRequest) line += `,"objectRef":${objectRef(info)}`
   if (stage !== 'RequestReceived') line += `,"responseStatus":${responseStatus(exchange)}`
   line += `,"requestReceivedTimestamp":"${kubeMicroTime(exchange.receivedAt)}"`
   line += `,"stageTimestamp":"${kubeMicroTime(nowMs)}"`
-  return `${line}${annotationsOf(exchange)}}\n`
+  return `${line}${annotationsOf(exchange)}}\n` as RedactedText
 }
+
+/** Half a token has no shape, so that it is redacted before it is cut. */
+const shortened = (text: string): string =>
+  text.length > maxUserAgentLength ? redact(text).slice(0, maxUserAgentLength) : text
 
 function usersOf(exchange: Exchange): string {
   const { impersonator, knownAuthentication: acting } = exchange
@@ -57,7 +68,7 @@ function userOf(authentication: Authentication | undefined): string {
   let line = userLines.get(user)
   if (line === undefined) {
     const { username, uid, groups, extra } = user
-    line = JSON.stringify({ username, uid, groups, extra })
+    line = jsonOf({ username, uid, groups, extra })
     userLines.set(user, line)
   }
   return line
@@ -69,13 +80,13 @@ function sourceIps(exchange: Exchange): string {
   if (forwarded === undefined) return `[${json(exchange.sourceAddress)}]`
   const claimed = String(forwarded).split(',', 16)
   const valid = claimed.map((item) => item.trim()).filter((item) => isIP(item) !== 0)
-  return JSON.stringify([...valid, exchange.sourceAddress])
+  return jsonOf([...valid, exchange.sourceAddress])
 }
 
 function objectRef(info: RequestInfo): string {
   let line = `{"resource":${json(info.resource)}`
   if (info.namespace) line += `,"namespace":${json(info.namespace)}`
-  if (info.name) line += `,"name":${json(redactTokens(info.name))}`
+  if (info.name) line += `,"name":${json(info.name)}`
   if (info.group) line += `,"apiGroup":${json(info.group)}`
   line += `,"apiVersion":${json(info.version)}`
   if (info.subresource) line += `,"subresource":${json(info.subresource)}`
@@ -87,7 +98,7 @@ const quoting = new Set<StatusReason>(['BadRequest', 'Invalid', 'UnsupportedMedi
 
 function responseStatus(exchange: Exchange): string {
   const { code, failure } = exchange
-  if (failure) return JSON.stringify(withoutQuotes(exchange, failure))
+  if (failure) return jsonOf(withoutQuotes(exchange, failure))
   if (code === clientLeftCode)
     return `{"metadata":{},"message":"Connection closed early","code":${clientLeftCode}}`
   return `{"metadata":{},"code":${code}}`
@@ -95,8 +106,7 @@ function responseStatus(exchange: Exchange): string {
 
 function withoutQuotes(exchange: Exchange, failure: KubeStatus): object {
   const { status, reason, code } = failure
-  const message =
-    reason === 'Unauthorized' ? attemptsOf(exchange) : redactTokens(failure.message ?? '')
+  const message = reason === 'Unauthorized' ? attemptsOf(exchange) : (failure.message ?? '')
   const quotes = reason === undefined || quoting.has(reason)
   return { metadata: {}, status, ...(!quotes && { message }), reason, code }
 }

@@ -1,6 +1,12 @@
 import { access, type FileHandle, open, readdir, rename, rm } from 'node:fs/promises'
 import { basename, dirname, extname, join } from 'node:path'
-import { type Clock, CommandFailed, type Logger, systemErrorCode } from '../../core/index.ts'
+import {
+  type Clock,
+  CommandFailed,
+  type Logger,
+  type RedactedText,
+  systemErrorCode,
+} from '../../core/index.ts'
 import { type AuditSink, maxBufferedAuditBytes } from './recorder.ts'
 
 const stamp = '\\d{4}-\\d{2}-\\d{2}T\\d{2}-\\d{2}-\\d{2}\\.\\d{3}'
@@ -119,7 +125,7 @@ export class AuditLog implements AuditSink {
     this.#file = file
   }
 
-  write(line: string): void {
+  write(line: RedactedText): void {
     if (this.#closed || this.#bufferedBytes + line.length > this.#maxBufferedBytes) {
       this.#drop(1, this.#closed ? 'the log is closed' : 'the buffer is full')
       return

@@ -1,12 +1,12 @@
 import type { Writable } from 'node:stream'
-import type { Clock } from '../../core/index.ts'
+import type { Clock, RedactedText } from '../../core/index.ts'
 import type { Exchange } from '../pipeline/exchange.ts'
 import type { AuditTrail } from '../pipeline/types.ts'
 import { type AuditStage, auditLine } from './event.ts'
 
 /** Where audit lines go. Never blocks and never throws: what cannot be kept is counted. */
 export interface AuditSink {
-  write(line: string): void
+  write(line: RedactedText): void
   /** Lines that were lost since the start. */
   readonly dropped: number
   /** Resolves when all that was written is safe. */

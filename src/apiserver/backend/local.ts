@@ -2,6 +2,8 @@ import {
   answerReview,
   LocalClusterView,
   openRegistry,
+  type QuotaLimits,
+  quotaAdmission,
   type RegistryContext,
   type ResourceApi,
   type ReviewSources,
@@ -46,6 +48,7 @@ export interface LocalClusterParts {
   readonly clock: Clock
   readonly log: Logger
   readonly serviceCidrs: readonly [string, ...string[]]
+  readonly limits?: QuotaLimits
   readonly authenticateToken: ReviewSources['authenticateToken']
   readonly issueToken?: ReviewSources['issueToken']
 }
@@ -56,10 +59,17 @@ function subjectOfRequest(encoded: string) {
 
 /** Puts registry, authorization and the checks on writes together. */
 export function openCluster(parts: LocalClusterParts): LocalCluster {
-  const { store, clock, log, serviceCidrs, authenticateToken, issueToken } = parts
+  const { store, clock, log, serviceCidrs, limits, authenticateToken, issueToken } = parts
   // Filled below: the checks need the view, and the view needs the registry that they guard.
   const admissions: Admission[] = []
-  const context = openRegistry({ store, clock, serviceCidrs, admissions })
+  const context = openRegistry({
+    store,
+    clock,
+    log,
+    serviceCidrs,
+    admissions,
+    ...(limits && { limits }),
+  })
   const view: ClusterView = new LocalClusterView(context, (kind, object, signal) =>
     answerReview({ ...object, kind }, serverUser, reviews, signal),
   )
@@ -67,7 +77,8 @@ export function openCluster(parts: LocalClusterParts): LocalCluster {
   const authorizer = union([superusers, nodeAuthorizer(view), machineAuthorizer(view), rbac])
   const reviews: ReviewSources = { authorizer, authenticateToken, issueToken, clock }
   admissions.push(
-    nodeAdmission(subjectOfRequest),
+    quotaAdmission,
+    nodeAdmission(subjectOfRequest, view),
     certificateAdmission({ authorizer, readSubject: subjectOfRequest }),
     escalationAdmission({ authorizer, rbac, view }),
   )

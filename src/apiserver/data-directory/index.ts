@@ -1,7 +1,14 @@
 import { constants } from 'node:fs'
-import { access, mkdir, stat, writeFile } from 'node:fs/promises'
+import { access, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { CommandFailed, readFileIfPresent, systemErrorCode } from '../../core/index.ts'
+import {
+  CommandFailed,
+  makePrivateDirectory,
+  readFileIfPresent,
+  requireTrustedDirectory,
+  requireTrustedEntries,
+  systemErrorCode,
+} from '../../core/index.ts'
 
 /** Where the parts of a server's state lie. */
 export interface DataDirectory {
@@ -28,20 +35,14 @@ export function dataDirectoryAt(path: string): DataDirectory {
 /** The layout of the data directory; counted up when a part moves or changes its form. */
 const formatVersion = 1
 
-async function requireUsable(path: string, userId: number | undefined): Promise<void> {
-  const found = await stat(path)
-  if (!found.isDirectory())
-    throw new CommandFailed('DATA_DIR_INVALID', `${path} is not a directory`, {
-      hint: 'name another place with --data-dir',
-    })
-  if (userId !== undefined && found.uid !== userId && userId !== 0)
-    throw new CommandFailed(
-      'DATA_DIR_FOREIGN',
-      `${path} belongs to another user (uid ${found.uid})`,
-      {
-        hint: 'run as that user, or name another place with --data-dir',
-      },
-    )
+async function requireDirectory(path: string): Promise<void> {
+  if ((await stat(path)).isDirectory()) return
+  throw new CommandFailed('DATA_DIR_INVALID', `${path} is not a directory`, {
+    hint: 'name another place with --data-dir',
+  })
+}
+
+async function requireWritable(path: string): Promise<void> {
   await access(path, constants.R_OK | constants.W_OK | constants.X_OK).catch((cause: unknown) => {
     throw new CommandFailed('DATA_DIR_READ_ONLY', `${path} cannot be written to`, {
       cause,
@@ -54,6 +55,8 @@ async function requireFormat(path: string): Promise<void> {
   const file = join(path, 'format-version')
   const text = await readFileIfPresent(file)
   if (text === undefined) {
+    // Wherever the directory is: git adds none of its keys.
+    await writeFile(join(path, '.gitignore'), '*\n', { mode: 0o600 })
     await writeFile(file, `${formatVersion}\n`, { mode: 0o600 })
     return
   }
@@ -68,18 +71,25 @@ async function requireFormat(path: string): Promise<void> {
   )
 }
 
-/** Makes the data directory or finds it again; refuses one that cannot be used. */
+/** Makes the data directory or finds it again; refuses one that cannot be used or that others can change. */
 export async function openDataDirectory(
   path: string,
   userId: number | undefined,
 ): Promise<DataDirectory> {
-  await mkdir(path, { recursive: true, mode: 0o700 }).catch((cause: unknown) => {
+  await makePrivateDirectory(path).catch((cause: unknown) => {
     throw new CommandFailed('DATA_DIR_UNUSABLE', `cannot make the data directory ${path}`, {
       cause,
       hint: `${systemErrorCode(cause) ?? 'unknown error'}; name another place with --data-dir`,
     })
   })
-  await requireUsable(path, userId)
-  await requireFormat(path)
-  return dataDirectoryAt(path)
+  await requireDirectory(path)
+  const directory = dataDirectoryAt(await requireTrustedDirectory(path, userId))
+  await requireWritable(directory.path)
+  for (const each of [directory.path, directory.pki, directory.store]) {
+    await makePrivateDirectory(each)
+    await requireTrustedDirectory(each, userId)
+    await requireTrustedEntries(each, userId)
+  }
+  await requireFormat(directory.path)
+  return directory
 }

@@ -1,10 +1,15 @@
+import type { Holder } from './held-bytes.ts'
+
 /** Requests that compete with each other for room. */
 export type PoolName = 'readOnly' | 'mutating' | 'longRunning'
 
+/** Kinds of clients, each with permits and memory of its own. */
+export type Level = 'administrator' | 'health' | 'user' | 'serviceAccount' | 'anonymous'
+
 /** A request's place among those under way; give it back with `release`, whatever happened. */
-export interface Ticket {
+export interface Ticket extends Holder {
+  readonly level: Level
   readonly pool: PoolName
-  readonly user: string
   /** Not held back by other users' load, only by this user's own. */
   readonly urgent: boolean
   state: 'new' | 'queued' | 'running' | 'over'

@@ -1,8 +1,9 @@
 import { describe, expect, test, vi } from 'vitest'
 import type { Authentication } from '../../core/index.ts'
-import { isLongRunning, parseRequestInfo } from '../request-info.ts'
+import { isLongRunning, parseRequestInfo } from '../../core/index.ts'
 import type { Ticket } from './fair-queue.ts'
 import { defaultFairnessLimits, Fairness, type FairnessLimits } from './fairness.ts'
+import { HeldBytes, type Holder, minHeldBytes } from './held-bytes.ts'
 
 const limits: FairnessLimits = {
   ...defaultFairnessLimits,
@@ -24,13 +25,14 @@ interface Asked {
   readonly from?: string
 }
 
-function ticketOf(fairness: Fairness, asked: Asked): Ticket | undefined {
+function ticketOf(fairness: Fairness, asked: Asked): Ticket {
   const info = parseRequestInfo(asked.method ?? 'GET', asked.url ?? '/api/v1/pods')
   return fairness.ticketFor({
     authentication: asked.who,
     info,
     longRunning: isLongRunning(info),
     sourceAddress: asked.from ?? '10.0.0.1',
+    cut: () => {},
   })
 }
 
@@ -44,7 +46,7 @@ interface Answer {
 
 function ask(fairness: Fairness, asked: Asked): Answer {
   const ticket = ticketOf(fairness, asked)
-  if (ticket === undefined) return { outcome: 'exempt' }
+  if (ticket.level === 'administrator' || ticket.level === 'health') return { outcome: 'exempt' }
   try {
     const wait = fairness.admit(ticket)
     wait?.catch(() => {})
@@ -102,7 +104,7 @@ describe('requests in flight are limited per user and in total [GND-R84]', () =>
     ['the same address is one user', '10.0.0.1', 'queued'],
     ['another address is another user', '10.0.0.2', 'running'],
   ])('of anonymous requests %s', (_name, from, expected) => {
-    const fairness = new Fairness(limits)
+    const fairness = new Fairness({ ...limits, anonymousShare: 1 })
     askTimes(fairness, 2, { who: as('system:anonymous'), from: '10.0.0.1' })
     expect(ask(fairness, { who: as('system:anonymous'), from }).outcome).toBe(expected)
   })
@@ -198,7 +200,7 @@ describe('those who wait take turns by user', () => {
     try {
       const fairness = new Fairness(limits)
       askTimes(fairness, 2, { who: as('a') })
-      const wait = Promise.resolve(fairness.admit(ticketOf(fairness, { who: as('a') })!))
+      const wait = Promise.resolve(fairness.admit(ticketOf(fairness, { who: as('a') })))
       const outcome = wait.catch((error: unknown) => error)
       vi.advanceTimersByTime(limits.maxQueueMs)
       expect(await outcome).toMatchObject({ reason: 'TooManyRequests' })
@@ -207,5 +209,93 @@ describe('those who wait take turns by user', () => {
     } finally {
       vi.useRealTimers()
     }
+  })
+})
+
+describe('each kind of clients has permits of its own [SEC-R605]', () => {
+  const ns = (namespace: string, name: string) => as(`system:serviceaccount:${namespace}:${name}`)
+  const kinds: Record<string, (i: number) => Asked> = {
+    anonymous: (i) => ({ who: as('system:anonymous'), from: `10.0.0.${i}` }),
+    'service accounts': (i) => ({ who: ns(`ns-${i}`, 'a') }),
+    users: (i) => ({ who: as(`user-${i}`) }),
+  }
+  const requests: Record<string, Partial<Asked>> = {
+    reads: {},
+    writes: { method: 'POST' },
+    watches: { url: '/api/v1/pods?watch=1' },
+  }
+  const always: Record<string, Asked> = {
+    'an administrator': { who: as('root', 'system:masters') },
+    'a health check': { who: as('system:anonymous'), url: '/livez' },
+  }
+  const full = (fill: (i: number) => Asked, what: Partial<Asked>): Fairness => {
+    const fairness = new Fairness({ ...limits, queuedInTotal: 64, queuedPerUser: 64 })
+    for (let i = 0; i < 200; i++) ask(fairness, { ...fill(i), ...what })
+    return fairness
+  }
+  const cases = Object.keys(kinds).flatMap((kind) =>
+    Object.keys(requests).map((what) => [kind, what] as const),
+  )
+
+  test.each(cases)('%s that take all their permits for %s', (kind, what) => {
+    const fill = kinds[kind]
+    const request = requests[what]
+    if (!fill || !request) throw new Error('no such case')
+    const fairness = full(fill, request)
+    expect(ask(fairness, { ...fill(999), ...request }).outcome).toBe('refused')
+    const others = Object.entries(kinds).filter(([other]) => other !== kind)
+    const all = others.flatMap(([, make]) =>
+      Object.values(requests).map((more) => ask(fairness, { ...make(1_000), ...more })),
+    )
+    expect(new Set(outcomes(all))).toEqual(new Set(['running']))
+    for (const asked of Object.values(always)) expect(ask(fairness, asked).outcome).toBe('exempt')
+  })
+
+  test('the service accounts of one namespace share one part', () => {
+    const fairness = new Fairness(limits)
+    const first = ['a', 'b', 'c', 'd'].map((name) => ask(fairness, { who: ns('team', name) }))
+    expect(outcomes(first)).toEqual(['running', 'running', 'queued', 'queued'])
+    expect(ask(fairness, { who: ns('other', 'a') }).outcome).toBe('running')
+  })
+
+  test('an administrator who acts as another user is one still', () => {
+    const who = { ...as('bob'), impersonator: as('root', 'system:masters').user }
+    expect(ask(new Fairness({ ...limits, readOnly: 0 }), { who }).outcome).toBe('exempt')
+  })
+})
+
+describe('bytes that wait for clients [SEC-R603]', () => {
+  const holderOf = (user: string, cuts: string[]): Holder => ({
+    user,
+    held: 0,
+    cut: () => void cuts.push(user),
+  })
+
+  test('are limited per user, and come back', () => {
+    const held = new HeldBytes({ maxBytesPerUser: 10_000, maxBytesInTotal: 100_000 })
+    const [a, b, other] = ['eve', 'eve', 'bob'].map((user) => holderOf(user, []))
+    expect([held.hold(a!, 6_000), held.hold(b!, 6_000), held.hold(other!, 6_000)]).toEqual([
+      true,
+      false,
+      true,
+    ])
+    held.release(a!)
+    held.release(a!)
+    expect([held.hold(b!, 6_000), held.total]).toEqual([true, 12_000])
+  })
+
+  test('count at least the objects of a request', () => {
+    const held = new HeldBytes({ maxBytesPerUser: 10_000, maxBytesInTotal: 100_000 })
+    expect([held.hold(holderOf('eve', []), 0), held.total]).toEqual([true, minHeldBytes])
+  })
+
+  test('in total are taken from the user with most of them, never from another', () => {
+    const cuts: string[] = []
+    const held = new HeldBytes({ maxBytesPerUser: 50_000, maxBytesInTotal: 100_000 })
+    for (let i = 0; i < 9; i++) held.hold(holderOf('eve', cuts), 5_000)
+    for (let i = 0; i < 9; i++) held.hold(holderOf('mallory', cuts), 5_000)
+    for (let i = 0; i < 9; i++) expect(held.hold(holderOf(`user-${i}`, cuts), 5_000)).toBe(true)
+    expect(new Set(cuts)).toEqual(new Set(['eve', 'mallory']))
+    expect([held.total <= 100_000, held.cut]).toEqual([true, cuts.length])
   })
 })

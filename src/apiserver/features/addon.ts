@@ -1,6 +1,5 @@
 import {
   liveSessions,
-  type ProxiedResource,
   type ProxyLimits,
   ServiceProxy,
   sessionEntry,
@@ -9,6 +8,7 @@ import {
 import {
   AddonTokenCache,
   addonJwksPath,
+  addonKeyRotationPath,
   createAddonTokenMinter,
   DedicatedKeySigner,
   problemOfServingKey,
@@ -18,11 +18,17 @@ import { liveResourceHandler } from '../../api/index.ts'
 import { identityHeaderTest, impersonation } from '../../authn/index.ts'
 import { denial, rbacKinds } from '../../authz/index.ts'
 import { changeObject } from '../../client/index.ts'
-import { apiVersionOf, type ClusterView, type Kind, wellKnown } from '../../core/index.ts'
-import { isIdentityHeader } from '../../http/index.ts'
+import {
+  apiVersionOf,
+  type ClusterView,
+  type Kind,
+  type ProxiedResource,
+  wellKnown,
+} from '../../core/index.ts'
+import { type AddressTest, isIdentityHeader, rangeTest, rememberByName } from '../../http/index.ts'
 import type { Feature, FeatureContext, FeatureSubresource } from '../feature.ts'
 import type { ServerOptions } from '../options/options.ts'
-import type { PathRoute } from '../routes/route.ts'
+import { type PathRoute, sendJson } from '../routes/route.ts'
 
 const name = 'sallyport:addon-token-keys'
 const { group } = rbacKinds.clusterRole
@@ -57,6 +63,7 @@ export const addonFeature: Feature = async (context) => {
   const proxy = new ServiceProxy({
     view,
     targets: await WatchedTargets.open({ view, log, signal }),
+    isAllowedTarget: targetTestOf(options),
     dialer,
     authorizer,
     authenticate,
@@ -64,7 +71,7 @@ export const addonFeature: Feature = async (context) => {
     minter: new AddonTokenCache({ minter, signer, clock }),
     limits: limitsOf(options),
     recheckMs: options.addonRecheckPeriod,
-    origins: options.addonAllowedOrigin,
+    sameOriginNamespaces: new Set(options.addonSameOriginNamespace),
     isIdentityHeader: identityTestOf(options),
     clusterCaPem: () => pki.clusterCa.bundlePem,
     metrics,
@@ -100,13 +107,13 @@ function subresource(proxy: ServiceProxy, resource: ProxiedResource): FeatureSub
       kind: { group: '', version: 'v1', kind: optionsKinds[resource] },
       verbs: ['create', 'delete', 'get', 'patch', 'update'],
     },
-    handle: (request, response, signal) => proxy.serve(resource, request, response, signal),
-    upgrade: (request, client, signal) => proxy.upgrade(resource, request, client, signal),
+    handle: (request, response, signal) => proxy.serve(request, response, signal),
+    upgrade: (request, client, signal) => proxy.upgrade(request, client, signal),
   }
 }
 
 /** The proposal's own way is the serving key; whoever wants two keys for two purposes has a published one. */
-async function openSigner({ options, view, log, signal, serving }: FeatureContext) {
+async function openSigner({ options, view, sealed, log, signal, serving }: FeatureContext) {
   const routes: PathRoute[] = []
   if (options.addonTokenKey === 'serving') {
     const current = {
@@ -116,7 +123,7 @@ async function openSigner({ options, view, log, signal, serving }: FeatureContex
     }
     return { signer: new ServingKeySigner(current), routes }
   }
-  const signer = await DedicatedKeySigner.open({ view, log, signal })
+  const signer = await DedicatedKeySigner.open({ values: sealed, log, signal })
   await letGuardsReadKeys(view, addonJwksPath, signal)
   routes.push({
     path: addonJwksPath,
@@ -128,6 +135,14 @@ async function openSigner({ options, view, log, signal, serving }: FeatureContex
         'Cache-Control': 'public, max-age=60',
       })
       response.end(document)
+    },
+  })
+  routes.push({
+    path: addonKeyRotationPath,
+    methods: ['POST'],
+    handle: async (_request, response, aborted) => {
+      await signer.rotate(aborted)
+      sendJson(response, { keyId: signer.current.kid })
     },
   })
   return { signer, routes }
@@ -155,12 +170,20 @@ const limitsOf = (options: ServerOptions): ProxyLimits => ({
   idleMs: options.addonIdleTimeout,
 })
 
-function identityTestOf(options: ServerOptions): (name: string) => boolean {
+/** Every address without the option: clusters have Pods in public and private ranges alike, and we know none of them. */
+const targetTestOf = ({ addonAllowedCidr }: ServerOptions): AddressTest =>
+  addonAllowedCidr.length > 0 ? rangeTest(addonAllowedCidr) : () => true
+
+function identityTestOf(options: ServerOptions) {
   const isFrontProxyHeader = identityHeaderTest({
     username: options.requestheaderUsernameHeaders,
     uid: options.requestheaderUidHeaders,
     group: options.requestheaderGroupHeaders,
     extraPrefix: options.requestheaderExtraHeadersPrefix,
   })
-  return (name) => isIdentityHeader(name) || isFrontProxyHeader(name)
+  const isIdentity = rememberByName((name) => isIdentityHeader(name) || isFrontProxyHeader(name))
+  return (name: string, allowed?: ReadonlySet<string>): boolean => {
+    if (!allowed?.has(name.toLowerCase())) return isIdentity(name)
+    return isIdentityHeader(name, allowed) || isFrontProxyHeader(name)
+  }
 }

@@ -18,10 +18,14 @@ beforeAll(async () => {
 })
 afterAll(() => rm(directory, { recursive: true, force: true }))
 
-test('it names the node and the organization of nodes', async () => {
+test('it names the node, the organization of nodes and the group for the default route', async () => {
   expect(await ensureAgentCertificate(pki, 'edge', systemClock)).toBe(true)
   const { subject } = new X509Certificate(await readFile(agentCertificateFile(pki)))
-  expect(subject.split('\n').toSorted()).toEqual(['CN=system:node:edge', 'O=system:nodes'])
+  expect(subject.split('\n').toSorted()).toEqual([
+    'CN=system:node:edge',
+    'O=system:nodes',
+    'O=system:sallyport:default-route-agents',
+  ])
 })
 
 describe('a certificate', () => {

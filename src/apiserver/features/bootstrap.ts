@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises'
 import { firstServiceAddress } from '../../api/index.ts'
 import { forApiAudiences } from '../../authn/index.ts'
 import {
@@ -8,6 +7,7 @@ import {
   clusterInfoKey,
   createCertificateController,
   createClusterInfoController,
+  createNodeNameCleaner,
   createSigner,
   createToken,
   createTokenCleaner,
@@ -20,6 +20,7 @@ import {
   joinAdmission,
   joinPolicy,
   keepClusterInfo,
+  nodeNameAdmission,
   nodeTokenGroup,
   parseBootstrapToken,
   TokenBook,
@@ -32,12 +33,13 @@ import {
   CommandFailed,
   hasReason,
   type Logger,
-  systemErrorCode,
+  readGivenFile,
   WrongUsage,
   wellKnownKinds,
 } from '../../core/index.ts'
 import type { Feature, FeatureContext } from '../feature.ts'
 import type { ServerOptions } from '../options/options.ts'
+import { socketBucket } from '../pipeline/limits.ts'
 import { hostAndPort } from '../startup/serving-names.ts'
 
 /** Reads the token that an operator has chosen before there was a cluster. */
@@ -58,10 +60,10 @@ async function readFirstToken(
 }
 
 async function readText(path: string): Promise<string> {
-  return readFile(path, 'utf8').catch((cause: unknown) => {
-    const why = systemErrorCode(cause) ?? 'unknown error'
-    throw new CommandFailed('TOKEN_UNREADABLE', `cannot read ${path}: ${why}`, { cause })
-  })
+  return readGivenFile(
+    path,
+    (why, cause) => new CommandFailed('TOKEN_UNREADABLE', `cannot read ${path}: ${why}`, { cause }),
+  )
 }
 
 function parsed(text: string, path: string | undefined): BootstrapToken {
@@ -106,7 +108,12 @@ export const discoveryFeature: Feature = async (context) => {
   const book = await TokenBook.open({ view, clock, log, signal })
   const keys = tokenKeys(book, context.fileToken)
   const metrics = discoveryMetrics(context.metrics)
-  const failures = new FailureLimit(clock, options.bootstrapTokenFailures, metrics)
+  const failures = new FailureLimit({
+    clock,
+    perMinute: options.bootstrapTokenFailures,
+    bucketOf: socketBucket,
+    metrics,
+  })
   let clusterId: string | undefined
   const clusterInfo = {
     view,
@@ -126,11 +133,12 @@ export const discoveryFeature: Feature = async (context) => {
       discoveryRequests({ keys, failures, clock, log, clusterId: () => clusterId }),
       forApiAudiences(bootstrapTokens(book, failures, log), context.apiAudiences),
     ],
-    admissions: [tokenAdmission, joinAdmission(view, clock)],
+    admissions: [tokenAdmission, nodeNameAdmission, joinAdmission(view, clock)],
     controllers: [
       createClusterInfoController(clusterInfo),
       createSigner(view, clock),
       createTokenCleaner(view, clock),
+      createNodeNameCleaner(view, clock),
       createCertificateController({
         view,
         authorizer,

@@ -32,6 +32,7 @@ import {
 import type { Feature, FeatureContext } from '../feature.ts'
 import type { ServerOptions } from '../options/options.ts'
 import { IssuerDocumentServer, issuerPaths } from '../routes/issuer-documents.ts'
+import { signingKeyRoutes } from '../routes/signing-keys.ts'
 
 const hourMs = 3_600_000
 const longestMs = 2 ** 32 * 1000
@@ -142,10 +143,11 @@ async function setIssuerPublic(
 
 /** Tokens of service accounts: issued, accepted, and verifiable by anyone outside. */
 export const issuerFeature: Feature = async (context) => {
-  const { options, view, clock, log, metrics, readBody, signal } = context
+  const { options, view, clock, log, metrics, bodies, signal } = context
   const problems = problemsOfIssuerOptions(options)
   if (problems.length > 0) throw new WrongUsage(problems.join('\n'))
-  const { keys, noteToken } = await openKeys(context)
+  const { keys, noteToken, isRing } = await openKeys(context)
+  const keeper = isRing ? { values: context.sealed, clock } : undefined
   // From the second start on the issuer is known before the first request comes.
   const names = new LateNames(options, (await readIssuerRecord(view, signal))?.issuer)
   const documents = new IssuerDocumentServer(keys)
@@ -171,9 +173,9 @@ export const issuerFeature: Feature = async (context) => {
     tokens: [legacyServiceAccountTokens(judging), serviceAccountTokens(judging)],
     apiAudiences: () => names.apiAudiences,
     subresources: [
-      { entry: tokenSubresource, handle: tokenRequestHandler({ readBody, issue: issueToken }) },
+      { entry: tokenSubresource, handle: tokenRequestHandler({ bodies, issue: issueToken }) },
     ],
-    routes: documents.routes,
+    routes: [...documents.routes, ...signingKeyRoutes({ keeper, readBody: bodies.read })],
     anonymousPaths: options.serviceAccountIssuerPublic ? issuerPaths : [],
     onListening: async () => {
       const { url } = context.location()
@@ -188,7 +190,6 @@ export const issuerFeature: Feature = async (context) => {
 const startOf = (options: ServerOptions, url: string): IssuerStart => ({
   firstIssuer: url,
   given: options.serviceAccountIssuer,
-  keys: options.serviceAccountSigningKeyFile === undefined ? 'cluster' : 'files',
 })
 
 /** Whoever changes the issuer ends all tokens, and seldom means to. */
@@ -200,18 +201,22 @@ function warnOfDropped({ dropped }: KeptIssuer, { issuers }: IssuerNames, log: L
   )
 }
 
-async function openKeys({ options, view, clock, log, pki, signal }: FeatureContext): Promise<{
+async function openKeys({ options, sealed, clock, log, pki, signal }: FeatureContext): Promise<{
   readonly keys: IssuerKeys
   readonly noteToken: (kid: string, untilMs: number) => Promise<void>
+  /** The keys are in a ring of the cluster, which can be rotated. */
+  readonly isRing: boolean
 }> {
   const { serviceAccountSigningKeyFile: signingKeyFile, serviceAccountKeyFile: keyFiles } = options
   if (signingKeyFile !== undefined) {
-    return { keys: await openStaticKeys({ signingKeyFile, keyFiles }), noteToken: async () => {} }
+    const keys = await openStaticKeys({ signingKeyFile, keyFiles })
+    return { keys, noteToken: async () => {}, isRing: false }
   }
   const firstKey = async () => pki.serviceAccount.key
   const rotationPeriodMs = options.serviceAccountKeyRotationPeriod
-  const keys = await StoredKeys.open({ view, clock, log, signal, firstKey, rotationPeriodMs })
-  return { keys, noteToken: (kid, untilMs) => keys.noteToken(kid, untilMs) }
+  const parts = { values: sealed, clock, log, signal, firstKey, rotationPeriodMs }
+  const keys = await StoredKeys.open(parts)
+  return { keys, noteToken: (kid, untilMs) => keys.noteToken(kid, untilMs), isRing: true }
 }
 
 /** Counts the uses of tokens under Kubernetes' names. */

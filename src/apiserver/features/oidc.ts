@@ -1,6 +1,5 @@
-import { readFile } from 'node:fs/promises'
 import { forApiAudiences } from '../../authn/index.ts'
-import { CommandFailed, type Logger, systemErrorCode, WrongUsage } from '../../core/index.ts'
+import { CommandFailed, type Logger, readGivenFile, WrongUsage } from '../../core/index.ts'
 import { oidcUsers } from '../../issuer/oidc-users/index.ts'
 import { PemInvalid, parseCertificates } from '../../pki/index.ts'
 import type { Feature } from '../feature.ts'
@@ -74,10 +73,11 @@ function requiredClaimsOf({ oidcRequiredClaim: pairs }: ServerOptions): Map<stri
 
 async function readCa(path: string | undefined): Promise<string | undefined> {
   if (path === undefined) return undefined
-  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
-    const why = systemErrorCode(cause) ?? 'unknown error'
-    throw new CommandFailed('OIDC_CA_UNREADABLE', `cannot read ${path}: ${why}`, { cause })
-  })
+  const text = await readGivenFile(
+    path,
+    (why, cause) =>
+      new CommandFailed('OIDC_CA_UNREADABLE', `cannot read ${path}: ${why}`, { cause }),
+  )
   try {
     parseCertificates(text)
     return text

@@ -5,9 +5,12 @@ import { firstServiceAddress } from '../../api/index.ts'
 import {
   ApiError,
   type Clock,
+  type ClusterView,
   type Dialer,
+  hasReason,
+  type KubeObject,
   type Logger,
-  readFileIfPresent,
+  readTrustedFileIfPresent,
   replaceFile,
   SallyportError,
 } from '../../core/index.ts'
@@ -15,6 +18,7 @@ import { checkPeriodically, isDueForRenewal, type Pki, privateKeyPem } from '../
 import {
   createTunnelAgent,
   createTunnelServer,
+  defaultRoutePermission,
   NoAgentAvailable,
   type TunnelAgent,
   type TunnelServer,
@@ -34,6 +38,43 @@ import {
 
 /** The organization that certificates of tunnel agents must name. */
 const agentOrganization = 'system:nodes'
+/** The local agent is in this group as well; a certificate for it is signed by nothing but this server. */
+const defaultRouteGroup = 'system:sallyport:default-route-agents'
+const defaultRouteRole = 'sallyport:tunnel-default-route'
+const rbac = 'rbac.authorization.k8s.io'
+
+/** Who may serve destinations that belong to no node. */
+const defaultRoutePolicy: readonly KubeObject[] = [
+  {
+    apiVersion: `${rbac}/v1`,
+    kind: 'ClusterRole',
+    metadata: { name: defaultRouteRole },
+    rules: [
+      {
+        apiGroups: [defaultRoutePermission.group],
+        resources: [defaultRoutePermission.resource],
+        resourceNames: [defaultRoutePermission.name],
+        verbs: [defaultRoutePermission.verb],
+      },
+    ],
+  },
+  {
+    apiVersion: `${rbac}/v1`,
+    kind: 'ClusterRoleBinding',
+    metadata: { name: defaultRouteRole },
+    roleRef: { apiGroup: rbac, kind: 'ClusterRole', name: defaultRouteRole },
+    subjects: [{ apiGroup: rbac, kind: 'Group', name: defaultRouteGroup }],
+  },
+]
+
+async function ensurePolicy(view: ClusterView, signal: AbortSignal): Promise<void> {
+  for (const object of defaultRoutePolicy)
+    await view.write('create', object, {}, signal).catch((error: unknown) => {
+      if (!hasReason(error, 'AlreadyExists')) throw error
+    })
+}
+
+const agentOrganizations = [agentOrganization, defaultRouteGroup]
 
 /** Where the local agent's certificate lies, together with its key so that both change in one step. */
 export const agentCertificateFile = (pki: Pki): string => join(pki.directory, 'tunnel-agent.pem')
@@ -46,9 +87,9 @@ export async function ensureAgentCertificate(
 ): Promise<boolean> {
   const path = agentCertificateFile(pki)
   const commonName = `system:node:${nodeName}`
-  const pem = await readFileIfPresent(path)
+  const pem = await readTrustedFileIfPresent(path, 'private')
   if (pem !== undefined && isGood(pem, { commonName, pki, now: clock.now() })) return false
-  const issued = await pki.issueClient({ commonName, organizations: [agentOrganization] })
+  const issued = await pki.issueClient({ commonName, organizations: agentOrganizations })
   await replaceFile(path, privateKeyPem(issued.key).reveal() + issued.certPem, 0o600)
   return true
 }
@@ -59,8 +100,10 @@ function isGood(
 ): boolean {
   try {
     const certificate = new X509Certificate(pem)
+    const subject = [`CN=${wanted.commonName}`, ...agentOrganizations.map((each) => `O=${each}`)]
+    const parts = certificate.subject.split('\n')
     return (
-      certificate.subject.split('\n').includes(`CN=${wanted.commonName}`) &&
+      subject.every((part) => parts.includes(part)) &&
       certificate.checkPrivateKey(createPrivateKey(pem)) &&
       certificate.verify(wanted.pki.clusterCa.certificate.publicKey) &&
       !isDueForRenewal(certificate, wanted.now)
@@ -121,7 +164,7 @@ function optionsOf({ pki, server }: LocalAgentParts, nodeName: string) {
     agentCert: file,
     agentKey: file,
     agentId: nodeName,
-    agentIdentifiers: new URLSearchParams({ host: nodeName }).toString(),
+    agentIdentifiers: new URLSearchParams({ host: nodeName, 'default-route': 'true' }).toString(),
     healthServerHost: '127.0.0.1',
     healthServerPort: 0,
     adminBindAddress: '127.0.0.1',
@@ -176,11 +219,12 @@ class ServedTunnel {
   }
 
   async start(): Promise<void> {
-    const { options, pki, revocations, clock, log, metrics, location, signal } = this.#context
+    const { options, pki, view, revocations, clock, log, metrics, location, signal } = this.#context
     if (options.tlsCertFile !== undefined) await this.#keepServingCertificate()
     const config = configOf(options, pki.directory, location().port)
     const tunnelLog = log.child({ part: 'tunnel' })
-    this.#server = createTunnelServer({ config, revocations, metrics, clock, log: tunnelLog })
+    await ensurePolicy(view, signal)
+    this.#server = createTunnelServer({ config, view, revocations, metrics, clock, log: tunnelLog })
     await this.#server.start()
     if (!options.tunnelLocalAgent) return
     const server = {
@@ -214,8 +258,9 @@ function configOf(options: ServerOptions, pkiDirectory: string, port: number): T
   return {
     serverId: randomUUID(),
     serverCount: 1,
-    // An agent that says it is the host, or has its network, knows the way best.
-    strategies: ['destHost', 'cidr', 'default'],
+    // Never any agent: what belongs to no node goes to agents that are permitted to serve the default route.
+    strategies: ['destHost', 'defaultRoute'],
+    agentIdentityCheck: 'node',
     dialTimeoutMs,
     agents: {
       host: tunnelAddress(options),
@@ -265,7 +310,7 @@ function unreachable(
 ): ApiError {
   const message =
     cause instanceof NoAgentAvailable
-      ? `cannot reach ${hostAndPort(host, port)} through the tunnel: no agent is connected`
+      ? `cannot reach ${hostAndPort(host, port)} through the tunnel: no connected agent serves it`
       : cause.message
   return new ApiError('ServiceUnavailable', message, { cause })
 }

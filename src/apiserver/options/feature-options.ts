@@ -2,10 +2,16 @@ import { longestTimerMs, type OptionTable } from '../../core/index.ts'
 
 const addon = 'Add-ons'
 
-const checkOrigin = (text: string): string | undefined =>
-  /^https?:\/\/[a-z0-9.-]+(?::\d{1,5})?$/.test(text)
+/** Origins are compared with what browsers send: lower case, no default port, no path. */
+export const checkOrigin = (text: string): string | undefined =>
+  /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text
     ? undefined
     : 'must be an origin, as in https://front.example'
+
+const checkNamespace = (text: string): string | undefined =>
+  /^(?:[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)?$/.test(text)
+    ? undefined
+    : 'must be the name of a namespace'
 
 /** Options of the proxy to Services, Pods and nodes, and of the identity that it tells add-ons. */
 export const addonOptions = {
@@ -89,6 +95,13 @@ export const addonOptions = {
     group: addon,
     describe: 'how often the rights behind an open stream are checked again',
   },
+  'addon-allowed-cidr': {
+    type: 'cidr',
+    repeatable: true,
+    group: addon,
+    describe:
+      'dial targets of the service proxy only in these ranges, for example the Pod and node CIDRs; without it everywhere but at loopback, link-local, multicast, reserved and cloud metadata addresses',
+  },
   'addon-allowed-origin': {
     type: 'string',
     repeatable: true,
@@ -96,7 +109,17 @@ export const addonOptions = {
     placeholder: 'ORIGIN',
     group: addon,
     describe:
-      'origin whose pages may use the proxy, besides those of this server and of proxies on localhost',
+      'other origin whose pages may use add-ons, besides the pages that the add-on serves itself',
+  },
+  'addon-same-origin-namespace': {
+    type: 'string',
+    repeatable: true,
+    default: ['kube-system'],
+    check: checkNamespace,
+    placeholder: 'NAMESPACE',
+    group: addon,
+    describe:
+      "namespace whose Services may run pages on the API's origin, with the rights of their visitors; an empty value permits none",
   },
 } as const satisfies OptionTable
 
@@ -135,7 +158,7 @@ export const discoveryOptions = {
     placeholder: 'NUMBER',
     group: joining,
     describe:
-      'failures with bootstrap tokens within a minute after which an address is not listened to; 0 is no limit',
+      'failures of one address with one bootstrap token id within a minute, after which failures get 429; 0 is no limit',
   },
   'cluster-signing-duration': {
     type: 'duration',
@@ -258,5 +281,47 @@ export const tunnelOptions = {
     default: 'direct',
     group: tunnel,
     describe: 'how to dial Pods, Services and nodes; tunnel needs --tunnel',
+  },
+} as const satisfies OptionTable
+
+const limits = 'Limits'
+
+/** How much may be stored. */
+export const storageOptions = {
+  'max-namespace-objects': {
+    type: 'integer',
+    min: 0,
+    max: 1_000_000_000,
+    // Kubernetes' own threshold for the Services of a namespace, and more than that for Pods.
+    default: 5_000,
+    group: limits,
+    describe:
+      'objects in one namespace; its annotation sallyport.dev/max-objects takes precedence; 0 is no limit',
+  },
+  'max-namespace-bytes': {
+    type: 'bytes',
+    min: 0,
+    max: 2 ** 50,
+    default: 64 * 2 ** 20,
+    group: limits,
+    describe:
+      'bytes stored in one namespace; its annotation sallyport.dev/max-bytes takes precedence; 0 is no limit',
+  },
+  'max-store-objects': {
+    type: 'integer',
+    min: 0,
+    max: 1_000_000_000,
+    default: 500_000,
+    group: limits,
+    describe: 'objects in all; administrators and nodes may write 10 % more; 0 is no limit',
+  },
+  'max-store-bytes': {
+    type: 'bytes',
+    min: 0,
+    max: 2 ** 50,
+    // The quota of etcd.
+    default: 2 * 2 ** 30,
+    group: limits,
+    describe: 'bytes stored in all; administrators and nodes may write 10 % more; 0 is no limit',
   },
 } as const satisfies OptionTable

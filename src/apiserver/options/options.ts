@@ -1,6 +1,13 @@
 import { isIP } from 'node:net'
 import { defineOptions, logLevels, longestTimerMs, type OptionValues } from '../../core/index.ts'
-import { addonOptions, discoveryOptions, oidcOptions, tunnelOptions } from './feature-options.ts'
+import {
+  addonOptions,
+  checkOrigin,
+  discoveryOptions,
+  oidcOptions,
+  storageOptions,
+  tunnelOptions,
+} from './feature-options.ts'
 
 const serving = 'Serving'
 const identity = 'Identity'
@@ -82,6 +89,15 @@ export const serverOptions = defineOptions({
     default: 'VersionTLS12',
     group: serving,
     describe: 'oldest TLS version to accept',
+  },
+  'allowed-origin': {
+    type: 'string',
+    repeatable: true,
+    check: checkOrigin,
+    placeholder: 'ORIGIN',
+    group: serving,
+    describe:
+      'other origin whose pages may write and open WebSockets with the rights of their visitors; none unless given',
   },
   'client-ca-file': {
     type: 'path',
@@ -271,7 +287,8 @@ export const serverOptions = defineOptions({
     max: 1_000_000,
     default: 400,
     group: limits,
-    describe: 'reading requests at a time; one user gets a quarter of them',
+    describe:
+      'reading requests of users at a time, and as many of service accounts; one user or namespace gets a quarter',
   },
   'max-mutating-requests-inflight': {
     type: 'integer',
@@ -279,7 +296,8 @@ export const serverOptions = defineOptions({
     max: 1_000_000,
     default: 200,
     group: limits,
-    describe: 'writing requests at a time; one user gets a quarter of them',
+    describe:
+      'writing requests of users at a time, and as many of service accounts; one user or namespace gets a quarter',
   },
   'max-connections': {
     type: 'integer',
@@ -287,7 +305,7 @@ export const serverOptions = defineOptions({
     max: 1_000_000,
     default: 10_000,
     group: limits,
-    describe: 'open connections at a time',
+    describe: 'open connections at a time; a quarter of them may be unauthenticated',
   },
   'max-connections-per-address': {
     type: 'integer',
@@ -305,6 +323,7 @@ export const serverOptions = defineOptions({
     group: limits,
     describe: 'largest body of a request',
   },
+  ...storageOptions,
   'request-timeout': {
     type: 'duration',
     min: 100,

@@ -28,6 +28,16 @@ test('without any flag the values are those of kube-apiserver where it has one',
   })
 })
 
+test('[SEC-R105] pages run on the origin of the API in kube-system only, unless the operator says otherwise', async () => {
+  const namespaces = async (...argv: string[]) =>
+    (await parse(...argv)).values.addonSameOriginNamespace
+  expect(await namespaces()).toEqual(['kube-system'])
+  expect(await namespaces('--addon-same-origin-namespace', 'a,b')).toEqual(['a', 'b'])
+  // No namespace has the empty name.
+  expect(await namespaces('--addon-same-origin-namespace=')).toEqual([''])
+  expect((await parse()).values).toMatchObject({ allowedOrigin: [], addonAllowedOrigin: [] })
+})
+
 describe('what cannot work is refused before the start', () => {
   test.each([
     ['--secure-port must be from 0 to 65535', ['--secure-port', '70000']],
@@ -37,6 +47,18 @@ describe('what cannot work is refused before the start', () => {
       '--requestheader-group-headers must be a header name',
       ['--requestheader-group-headers', 'x y'],
     ],
+    ...[
+      'null',
+      '*',
+      'front.example',
+      'https://Front.example',
+      'https://a.example:443',
+      'https://a.example/',
+    ].flatMap((origin): [string, string[]][] => [
+      ['--allowed-origin must be an origin', ['--allowed-origin', origin]],
+      ['--addon-allowed-origin must be an origin', ['--addon-allowed-origin', origin]],
+    ]),
+    ['must be the name of a namespace', ['--addon-same-origin-namespace', 'Kube_System']],
     ['only go together', ['--tls-cert-file', 'x']],
     ['only go together', ['--tls-private-key-file', 'x']],
     ['needs --requestheader-client-ca-file', ['--requestheader-allowed-names', 'front']],

@@ -1,9 +1,15 @@
 import { getEventListeners } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { AuditNotes, Authentication, Clock, Decision, KubeStatus } from '../../core/index.ts'
+import type {
+  AuditNotes,
+  Authentication,
+  Clock,
+  Decision,
+  KubeStatus,
+  RequestInfo,
+} from '../../core/index.ts'
 import type { Ticket } from '../fairness/fair-queue.ts'
-import type { ParsedRequest } from '../request-info.ts'
 
 /**
  * Spare abort controllers, one per connection. Making a signal costs more than all checks of a
@@ -44,7 +50,7 @@ export interface Upgrade {
   readonly head: Buffer
 }
 
-const unread: ParsedRequest = Object.freeze({
+const unread: RequestInfo = Object.freeze({
   isResourceRequest: false,
   path: '',
   verb: '',
@@ -84,7 +90,7 @@ export class Exchange implements AuditNotes {
   /** Taken now, because a closed HTTP/2 stream has no socket left to ask. */
   readonly sourceAddress: string
   auditId = ''
-  info: ParsedRequest = unread
+  info: RequestInfo = unread
   longRunning = false
   /** Who proved their identity, when they act as somebody else. */
   impersonator: Authentication | undefined
@@ -181,8 +187,12 @@ export class Exchange implements AuditNotes {
       this.#owner.signals.giveBack(this.request, this.#controller)
   }
 
-  /** Time is up: answers with `error` if nothing has been answered yet, and stops the work. */
+  /** Time is up: answers with `error` if nothing has been answered yet, and stops the work; cuts a client that does not read. */
   expire(error: Error): void {
+    if (this.response.writableEnded) {
+      this.cut(error)
+      return
+    }
     this.#owner.fail(this, error)
     this.abort(error)
   }
@@ -192,6 +202,8 @@ export class Exchange implements AuditNotes {
     if (this.#hasLeftHttp) this.upgrade?.socket.destroy()
     // Without an error, HTTP/2 would end the stream as if it were complete.
     else this.response.destroy(why)
+    // A pipelined response has no socket before its turn, and would be kept until then.
+    if (this.response.socket === null) this.request.socket.destroy()
     // Only now: whoever hears of it in time ends the answer as if it were complete.
     this.abort(why)
   }

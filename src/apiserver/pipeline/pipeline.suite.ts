@@ -11,12 +11,14 @@ import {
   systemClock,
   unauthorized,
 } from '../../core/index.ts'
+import { CpuAccounts } from '../fairness/cpu-accounts.ts'
 import { defaultFairnessLimits, Fairness } from '../fairness/fairness.ts'
 import { send } from '../routes/route.ts'
 import type { Exchange } from './exchange.ts'
 import { defaultRequestLimits } from './limits.ts'
 import type { PipelineRunner } from './pipeline.ts'
 import { createPipeline } from './pipeline.ts'
+import { ProvenOrigins } from './proven-origins.ts'
 import type { PipelineParts } from './types.ts'
 
 /** A working set of parts: `Bearer NAME` proves NAME, everything is allowed, every answer is `hello`. */
@@ -26,6 +28,8 @@ export function partsWith(changes: Partial<PipelineParts> = {}): PipelineParts {
     log: silentLogger,
     limits: defaultRequestLimits,
     requestTimeoutMs: 60_000,
+    isAllowedOrigin: () => false,
+    provenOrigins: new ProvenOrigins(),
     authenticator: {
       name: 'bearer',
       authenticate({ headers }) {
@@ -38,6 +42,7 @@ export function partsWith(changes: Partial<PipelineParts> = {}): PipelineParts {
     checkRevocation: () => undefined,
     impersonate: (_request, authentication) => authentication,
     fairness: new Fairness(defaultFairnessLimits),
+    cpu: new CpuAccounts(),
     authorizer: {
       authorize: () => ({ allowed: true, reason: '' }),
       rulesFor: () => ({ resourceRules: [], nonResourceRules: [], incomplete: false }),
@@ -134,6 +139,7 @@ async function askHttp2(port: number, path: string, ask: Ask): Promise<Answer> {
       ':method': ask.method ?? 'GET',
       ...ask.headers,
     })
+    stream.end()
     const answered = once(stream, 'response') as Promise<[Record<string, unknown>]>
     const closed = once(stream, 'close').then(() => undefined)
     const first = await Promise.race([answered, closed])

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { afterEach, describe, expect, test } from 'vitest'
 import { badRequest, type Scope, wellKnown } from '../../core/index.ts'
+import { CpuAccounts, defaultCpuLimits } from '../fairness/cpu-accounts.ts'
 import { defaultFairnessLimits, Fairness } from '../fairness/fairness.ts'
 import { identity, partsWith, type Running, recordingAudit, serve } from './pipeline.suite.ts'
 import type { PipelineParts } from './types.ts'
@@ -23,6 +24,32 @@ async function start(
   return server
 }
 
+/** Users who have used more than their share, on an event loop that is saturated. */
+function indebted(): CpuAccounts {
+  const cpu = new CpuAccounts(defaultCpuLimits, { now: () => 0, load: () => 1 })
+  for (const user of ['ann', 'root']) cpu.charge(user, defaultCpuLimits.maxDebtMs)
+  return cpu
+}
+
+test('CPU time is charged to whoever acts as others; administrators and health are exempt [SEC-R505]', async () => {
+  const groups = [wellKnown.masters]
+  const server = await start({
+    cpu: indebted(),
+    impersonate: ({ headers }, found) => {
+      if (found.user.username === 'root')
+        return identity('root', { user: { username: 'root', groups } })
+      const user = { username: String(headers['x-as']), groups: [] }
+      return headers['x-as'] ? { ...found, user, impersonator: found.user } : found
+    },
+  })
+  const code = async (path: string, who: string, headers = {}) =>
+    (await server.ask(path, { headers: { ...bearer(who).headers, ...headers } })).code
+  expect(await code(pods, 'ann', { 'x-as': 'bob' })).toBe(429)
+  expect(await code(pods, 'bob')).toBe(200)
+  expect(await code(pods, 'root')).toBe(200)
+  expect(await code('/readyz', 'ann')).toBe(200)
+})
+
 describe.each(versions)('over %s', (version) => {
   test('a request that passes every check is answered by its route', async () => {
     const server = await start({}, version)
@@ -41,6 +68,7 @@ describe.each(versions)('over %s', (version) => {
     ['a wrong credential', 401, {}, pods, 'wrong'],
     ['no right', 403, { authorizer: denying }, pods, 'ann'],
     ['too many requests', 429, { fairness: full() }, pods, 'ann'],
+    ['more than a share of CPU time', 429, { cpu: indebted() }, pods, 'ann'],
     ['an unknown exception', 500, { resources: failing }, pods, 'ann'],
     ['an exception that comes late', 500, { resources: failingLater }, pods, 'ann'],
   ])('%s is a Status with code %i', async (_name, code, parts, path, who) => {
@@ -138,7 +166,7 @@ describe('the order of checks is the order of the table', () => {
     expect(codes).toEqual(refusals.map(([, , code]) => code))
   })
 
-  test('what only the router can know is told after authorization', async () => {
+  test('[SEC-R201] what method and URL alone rule out is refused before authorization', async () => {
     const allowed = await start()
     const denied = await start({ authorizer: denying })
     for (const [path, method, code] of [
@@ -149,7 +177,7 @@ describe('the order of checks is the order of the table', () => {
     ] as const) {
       const options = { method, ...bearer('ann') }
       expect((await allowed.ask(path, options)).code).toBe(code)
-      expect((await denied.ask(path, options)).code).toBe(403)
+      expect((await denied.ask(path, options)).code).toBe(code)
     }
   })
 })

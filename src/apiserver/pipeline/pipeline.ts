@@ -2,8 +2,11 @@ import { type IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { ApiError, type Clock } from '../../core/index.ts'
+import { forgetBody, onClientWait } from '../../http/index.ts'
+import { checkOrigin, checkProvenOrigin } from './check-origin.ts'
 import { clientGone, Exchange, type ExchangeOwner, OpenExchanges, SignalPool } from './exchange.ts'
 import { answerFailure } from './failure.ts'
+import { minWatchedBytes } from './limits.ts'
 import { signAnswer } from './sign-response.ts'
 import {
   accept,
@@ -12,14 +15,18 @@ import {
   authorize,
   beginAudit,
   bindToCredential,
+  checkCpu,
   checkHeaders,
   checkLimits,
   impersonate,
   readRequestInfo,
+  receive,
   route,
   startDeadline,
 } from './steps.ts'
 import type { PipelineParts, Step } from './types.ts'
+
+const notRead = new Error('the client does not read its response')
 
 const shuttingDown = (): ApiError =>
   new ApiError('ServiceUnavailable', 'the server is shutting down', {
@@ -46,6 +53,7 @@ export class PipelineRunner implements ExchangeOwner {
     const exchange = new Exchange(request, response, this)
     response.on('error', this.#onError)
     response.on('close', () => this.#end(exchange))
+    onClientWait(response, () => this.#worked(exchange))
     this.#begin(exchange)
   }
 
@@ -82,6 +90,7 @@ export class PipelineRunner implements ExchangeOwner {
     if (exchange.failure !== undefined || exchange.over) return
     try {
       answerFailure(exchange, error, this.#parts.log)
+      this.#worked(exchange)
     } catch (err) {
       // An HTTP/2 stream that is gone already takes no header.
       this.#onError(err)
@@ -108,9 +117,24 @@ export class PipelineRunner implements ExchangeOwner {
         )
         return
       }
+      if (exchange.response.writableEnded) this.#worked(exchange)
     } catch (error) {
       this.fail(exchange, error)
     }
+  }
+
+  /** What remains is the client's time: the permit is given back, and its unread bytes are counted. */
+  #worked(exchange: Exchange): void {
+    const { ticket, response, request } = exchange
+    if (exchange.over || (exchange.longRunning && !response.writableEnded)) return
+    const { requestTimeoutMs } = this.#parts
+    exchange.deadline ??= setTimeout(() => exchange.cut(notRead), requestTimeoutMs)
+    if (ticket === undefined) return
+    if (ticket.held > 0) forgetBody(request)
+    const unread = response.writableLength
+    this.#parts.fairness.worked(ticket, unread)
+    if (unread <= minWatchedBytes || response.listenerCount('timeout') > 0) return
+    response.setTimeout(this.#parts.limits.maxWriteStallMs, () => exchange.cut(notRead))
   }
 
   #end(exchange: Exchange): void {
@@ -134,7 +158,7 @@ export class PipelineRunner implements ExchangeOwner {
 
 /**
  * What happens to a request, in this order. A step that throws ends it with a Status; the audit
- * ends, and the place among the requests in flight is given back, when the connection is done.
+ * ends, and what it holds in memory is given back, when the connection is done.
  */
 const steps: readonly Step[] = [
   accept, //           audit id and standard headers
@@ -142,11 +166,15 @@ const steps: readonly Step[] = [
   checkHeaders, //     no header that says two things            400
   readRequestInfo, //  what it means; the only parse of the URL  400
   beginAudit, //       from here on the stages are recorded
+  checkOrigin, //      no writes of pages of other origins       403
   startDeadline, //    all but streams are over by then          504
   authenticate, //     who is it, and not revoked                401
+  checkProvenOrigin, // no upgrades of them, either              403
   signAnswer, //       whoever asked by a signed request gets a signed answer
   impersonate, //      acting as somebody else                   403
+  checkCpu, //         share of CPU time                         429
   bindToCredential, // a stream ends when its credential does
+  receive, //          the whole body, which streams read later  413, 429, 504
   admit, //            in-flight limits per user and in total    429
   authorize, //        scope of the credential, then rights      403
   route, //            resources, plain paths, upgrades          404, 405 and the answer

@@ -52,7 +52,7 @@ describe('slow clients hold up nobody but themselves [GND-R93]', () => {
   test('bodies that do not come are a Status, free their place and are audited', async () => {
     const fairness = new Fairness({ ...defaultFairnessLimits, mutating: 8 })
     const audit = recordingAudit()
-    const parts = partsWith({ resources: sizeOfBody, fairness, audit })
+    const parts = partsWith({ resources: sizeOfBody, fairness, audit, requestTimeoutMs: 2_000 })
     const { port } = await lab.serve({ onRequest: createPipeline(parts).handle })
     const slow = await Promise.all([lab.connect(port), lab.connect(port)])
     for (const socket of slow) socket.write(`${opening}Content-Length: 100\r\n\r\nonly this`)
@@ -70,8 +70,10 @@ describe('slow clients hold up nobody but themselves [GND-R93]', () => {
   })
 
   test('a body over HTTP/2 that does not come ends its stream, not the connection', async () => {
-    const { handle: onRequest } = createPipeline(partsWith({ resources: sizeOfBody }))
-    const { port } = await lab.serve({ onRequest })
+    const { handle: onRequest } = createPipeline(
+      partsWith({ resources: sizeOfBody, requestTimeoutMs: 2_000 }),
+    )
+    const { port } = await lab.serve({ http2: true, onRequest })
     const session = lab.http2(port)
     const slow = session.request({ ':path': pods, ':method': 'POST', ...ann })
     slow.write('only this')
@@ -93,6 +95,29 @@ test('one address cannot take all connections [GND-R83]', async () => {
   await expect(lab.connect(port)).rejects.toThrow(/ECONNRESET|disconnected/)
   expect([gate.open, gate.dropped]).toEqual([3, 1])
 })
+
+test.each([false, true])(
+  'a connection counts as authenticated from its first proven request on, HTTP/2: %s [SEC-R606]',
+  async (http2) => {
+    const gate = new ConnectionGate({ total: 100, perAddress: 100 })
+    const { handle: onRequest } = createPipeline(partsWith({ onAuthenticated: gate.authenticated }))
+    const { port } = await lab.serve({ onRequest, onConnection: gate.admit, http2 })
+    await lab.connect(port)
+    if (http2)
+      await textOf(
+        lab
+          .http2(port)
+          .request({ ':path': pods, ...ann })
+          .setEncoding('utf8'),
+      )
+    else {
+      const socket = await lab.connect(port)
+      socket.write(`GET ${pods} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ann\r\n\r\n`)
+      await statusLine(socket)
+    }
+    expect([gate.open, gate.unauthenticated]).toEqual([2, 1])
+  },
+)
 
 test('a header that may be there once and is there twice is refused', async () => {
   const { handle: onRequest } = createPipeline(partsWith())

@@ -1,23 +1,34 @@
 import { randomUUID } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
 import { scopeDecision, withBaseGroup } from '../../authn/index.ts'
 import {
   ApiError,
   type Attributes,
   type Authentication,
+  type AuthorizedRequest,
   badRequest,
   type Decision,
+  goQuote,
+  isLongRunning,
+  isProxied,
   longestTimerMs,
   methodNotAllowed,
   notServed,
   parseDuration,
+  parseRequestInfo,
   StreamCut,
   unauthorized,
+  wellKnown,
 } from '../../core/index.ts'
-import { refuseAmbiguousHeaders } from '../../http/index.ts'
-import { isLongRunning, type ParsedRequest, parseRequestInfo } from '../request-info.ts'
+import {
+  checkDecidingHeaders,
+  hasBody,
+  receiveBody,
+  refuseAmbiguousHeaders,
+} from '../../http/index.ts'
 import { type Exchange, isPending } from './exchange.ts'
 import { checkRequestSize } from './limits.ts'
-import type { LeavingClient, PipelineParts, RoutedRequest } from './types.ts'
+import type { LeavingClient, PipelineParts } from './types.ts'
 
 const usableAuditId = /^[\w.:-]{1,64}$/
 
@@ -28,6 +39,8 @@ export function accept(exchange: Exchange): void {
     typeof wished === 'string' && usableAuditId.test(wished) ? wished : randomUUID()
   exchange.response.setHeader('Audit-Id', exchange.auditId)
   exchange.response.setHeader('Cache-Control', 'no-cache, private')
+  // What a client sent may come back in a message: no browser may take it for a page.
+  exchange.response.setHeader('X-Content-Type-Options', 'nosniff')
 }
 
 /** Refuses what is too large to be looked at. */
@@ -35,9 +48,11 @@ export function checkLimits(exchange: Exchange, parts: PipelineParts): void {
   checkRequestSize(exchange.request, parts.limits)
 }
 
-/** Refuses headers that two readers could understand in two ways. */
+/** Rejects headers that cannot be taken exactly as sent, or that two readers could understand in two ways. */
 export function checkHeaders(exchange: Exchange): void {
+  // First, because it also ends the connection: what follows an ambiguous request may be part of its body.
   refuseAmbiguousHeaders(exchange.request)
+  checkDecidingHeaders(exchange.request.rawHeaders)
 }
 
 /** As the proposal of discovery spells the way to cluster-info. */
@@ -49,7 +64,22 @@ export function readRequestInfo(exchange: Exchange): void {
   const { method = '', url = '' } = request
   if (url.startsWith('//')) request.url = url.replace(doubledSlash, '')
   exchange.info = parseRequestInfo(method, request.url ?? '')
+  checkShape(exchange)
   exchange.longRunning = exchange.upgrade !== undefined || isLongRunning(exchange.info)
+}
+
+const notUpgradable = ({ headers }: IncomingMessage): ApiError =>
+  badRequest(`this path cannot be upgraded to ${goQuote(headers.upgrade ?? '')}`)
+
+/**
+ * Method and URL hold nothing that the authorizer does not decide on, for upgrades too. Only proxied programs read a
+ * path beyond the subresource, and only they have HEAD and OPTIONS.
+ */
+function checkShape({ info, request, upgrade }: Exchange): void {
+  if (upgrade && (!info.isResourceRequest || info.subresource === '')) throw notUpgradable(request)
+  if (!info.isResourceRequest || isProxied(info)) return
+  if (info.rest !== '') throw notServed()
+  if (request.method === 'HEAD') throw methodNotAllowed()
 }
 
 /** Opens the audit record; it is closed when the exchange is over, however that comes about. */
@@ -114,6 +144,7 @@ function identify(
 ): void | Promise<void> {
   if (found === undefined) throw unauthorized('no credential that we know')
   exchange.authentication = withBaseGroup(found)
+  if (found.user.username !== wellKnown.anonymous) parts.onAuthenticated?.(exchange.request)
   for (const [key, value] of Object.entries(found.auditNotes ?? {})) exchange.annotate(key, value)
   return parts.checkRevocation(exchange.authentication)
 }
@@ -134,6 +165,13 @@ function actAs(exchange: Exchange, acting: Authentication): void {
   if (acting === exchange.authentication) return
   exchange.impersonator = exchange.authentication
   exchange.authentication = acting
+}
+
+/** Rejects users who have used more than their share of CPU time; never administrators and health checks. */
+export function checkCpu({ authentication, info }: Exchange, parts: PipelineParts): void {
+  const { user, impersonator = user } = authentication
+  const isExempt = !info.isResourceRequest || user.groups.includes(wellKnown.masters)
+  if (!isExempt) parts.cpu.check(impersonator.username)
 }
 
 /** A stream must not outlive the credentials that opened it: it ends when one expires, is revoked or loses its CA. */
@@ -159,12 +197,26 @@ function expire_bindToCredential(exchange: Exchange): void {
   exchange.cut(new StreamCut('credential-expired'))
 }
 
-/** Waits for a place among the requests under way; it is given back when the exchange is over. */
-export function admit(exchange: Exchange, parts: PipelineParts): void | Promise<void> {
-  const ticket = parts.fairness.ticketFor(exchange)
-  if (ticket === undefined) return undefined
+/** Waits until the body has arrived, so that a slow client holds no permit. Streams read theirs themselves. */
+export function receive(exchange: Exchange, parts: PipelineParts): void | Promise<void> {
+  const { request, longRunning } = exchange
+  const { fairness, limits, requestTimeoutMs } = parts
+  const ticket = fairness.ticketFor(exchange)
   exchange.ticket = ticket
-  return parts.fairness.admit(ticket)
+  if (longRunning || !hasBody(request)) return undefined
+  const onBytes = (received: number): void => fairness.receive(ticket, received)
+  onBytes(0)
+  return receiveBody(request, {
+    maxBytes: limits.maxBodyBytes,
+    timeoutMs: requestTimeoutMs,
+    signal: exchange.signal,
+    onBytes,
+  })
+}
+
+/** Waits for a permit; it is given back when the response is made, or waits for its client. */
+export function admit({ ticket }: Exchange, parts: PipelineParts): void | Promise<void> {
+  return ticket && parts.fairness.admit(ticket)
 }
 
 /** Asks whether they may: first the credential's own scope, then the authorizer. */
@@ -182,8 +234,7 @@ export function authorize(exchange: Exchange, parts: PipelineParts): void | Prom
 function attributesOf({ authentication, info }: Exchange): Attributes {
   const { user } = authentication
   if (info.isResourceRequest) return { user, verb: info.verb, resource: info }
-  // HEAD tells less than GET, and no role names it.
-  return { user, verb: info.verb === 'head' ? 'get' : info.verb, path: info.path }
+  return { user, verb: info.verb, path: info.path }
 }
 
 /** Acting as somebody else does not widen what the credential may be used for. */
@@ -207,32 +258,19 @@ function enforce(
 /** Hands the request to whoever answers it. */
 export function route(exchange: Exchange, parts: PipelineParts): void | Promise<void> {
   const { request, response, info, authentication } = exchange
-  const routed: RoutedRequest = { request, info, authentication, audit: exchange }
+  const routed: AuthorizedRequest = { request, info, authentication, audit: exchange }
   if (exchange.upgrade) return leaveHttp(exchange, routed, parts)
   if (!info.isResourceRequest) return parts.paths(routed, response, exchange.signal)
-  if (info.subresource !== 'proxy') checkShape(info, request.method ?? '')
   return parts.resources(routed, response, exchange.signal)
-}
-
-const methods = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'])
-
-/** What the authorizer was asked about must be all that the URL and the method say. */
-function checkShape(info: ParsedRequest, method: string): void {
-  if (info.rest !== '') throw notServed()
-  if (!methods.has(method)) throw methodNotAllowed()
-  if (info.verb === 'watch' && method !== 'GET') throw methodNotAllowed()
 }
 
 function leaveHttp(
   exchange: Exchange,
-  routed: RoutedRequest,
+  routed: AuthorizedRequest,
   parts: PipelineParts,
 ): void | Promise<void> {
-  const { upgrade, info } = exchange
-  if (!upgrade || !parts.upgrade || !info.isResourceRequest || info.subresource === '') {
-    throw badRequest(`this path cannot be upgraded to "${exchange.request.headers.upgrade}"`)
-  }
-  if (info.subresource !== 'proxy' && info.rest !== '') throw notServed()
+  const { upgrade } = exchange
+  if (!upgrade || !parts.upgrade) throw notUpgradable(exchange.request)
   const client: LeavingClient = {
     response: exchange.response,
     head: upgrade.head,

@@ -11,20 +11,17 @@ import type {
   Clock,
   Decision,
   Logger,
+  RequestInfo,
 } from '../../core/index.ts'
+import type { CpuAccounts } from '../fairness/cpu-accounts.ts'
 import type { Fairness } from '../fairness/fairness.ts'
-import type { ParsedRequest } from '../request-info.ts'
 import type { Exchange } from './exchange.ts'
 import type { RequestLimits } from './limits.ts'
-
-/** A request that has passed every check, with the part of its path that is not ours to read. */
-export interface RoutedRequest extends AuthorizedRequest {
-  readonly info: ParsedRequest
-}
+import type { ProvenOrigins } from './proven-origins.ts'
 
 /** Answers a request that has passed every check. */
 export type RouteHandler = (
-  request: RoutedRequest,
+  request: AuthorizedRequest,
   response: ServerResponse,
   signal: AbortSignal,
 ) => void | Promise<void>
@@ -41,7 +38,7 @@ export interface LeavingClient {
 
 /** Answers a request to leave HTTP; what it throws before it has claimed the socket becomes a Status. */
 export type UpgradeHandler = (
-  request: RoutedRequest,
+  request: AuthorizedRequest,
   client: LeavingClient,
   signal: AbortSignal,
 ) => void | Promise<void>
@@ -62,7 +59,12 @@ export interface PipelineParts {
   readonly log: Logger
   readonly limits: RequestLimits
   readonly requestTimeoutMs: number
+  /** Whether pages of another origin may write, or use add-ons if the request is for one. */
+  readonly isAllowedOrigin: (origin: string, info: RequestInfo) => boolean
+  readonly provenOrigins: ProvenOrigins
   readonly authenticator: Authenticator
+  /** Sees each request that has proven an identity. */
+  readonly onAuthenticated?: (request: IncomingMessage) => void
   /** Throws when the user or the credential has been revoked, or when that cannot be known. */
   readonly checkRevocation: (authentication: Authentication) => void | Promise<void>
   /** Calls `cut` once the user or the credential is revoked; the function it returns ends that. */
@@ -71,6 +73,7 @@ export interface PipelineParts {
   readonly onDistrusted?: (request: IncomingMessage, cut: () => void) => () => void
   readonly impersonate: Impersonate
   readonly fairness: Fairness
+  readonly cpu: CpuAccounts
   readonly authorizer: Authorizer
   /** A denial in the words of Kubernetes. */
   readonly denial: (attributes: Attributes, decision: Decision) => ApiError

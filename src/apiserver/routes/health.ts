@@ -134,7 +134,6 @@ const reasonOf = (error: unknown): string =>
 const plainText = 'text/plain; charset=utf-8'
 
 function sendWell(response: ServerResponse, text: string): void {
-  response.setHeader('X-Content-Type-Options', 'nosniff')
   send(response, plainText, text)
 }
 
@@ -143,7 +142,6 @@ function sendUnwell(response: ServerResponse, text: string): void {
   response.writeHead(500, {
     'Content-Type': plainText,
     'Content-Length': body.length,
-    'X-Content-Type-Options': 'nosniff',
   })
   response.end(body)
 }

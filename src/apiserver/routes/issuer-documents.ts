@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { DescribedPath } from '../../api/index.ts'
-import { ApiError, notServed } from '../../core/index.ts'
+import { ApiError, type AuthorizedRequest, notServed } from '../../core/index.ts'
 import {
   discoveryPath,
   type IssuerDocument,
@@ -11,7 +11,6 @@ import {
   jwksPath,
   renderIssuerDocuments,
 } from '../../issuer/index.ts'
-import type { RoutedRequest } from '../pipeline/types.ts'
 import type { PathRoute } from './route.ts'
 
 /** Every spelling of the paths at which the documents are. */
@@ -64,7 +63,7 @@ export class IssuerDocumentServer {
           path: each,
           listed: described !== undefined,
           ...(described && { described }),
-          handle: (routed: RoutedRequest, response: ServerResponse) =>
+          handle: (routed: AuthorizedRequest, response: ServerResponse) =>
             this.#answer(routed, response, pick),
         }
       })
@@ -95,7 +94,7 @@ export class IssuerDocumentServer {
   }
 
   #answer(
-    { request }: RoutedRequest,
+    { request }: AuthorizedRequest,
     response: ServerResponse,
     pick: (documents: IssuerDocuments) => IssuerDocument,
   ): void {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { parseRequestInfo } from '../request-info.ts'
+import { parseRequestInfo } from '../../core/index.ts'
 import { servedTest } from './routes.ts'
 
 const isServed = servedTest(['/v1/serviceaccounts/token'])

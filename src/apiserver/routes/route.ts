@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { DescribedPath } from '../../api/index.ts'
-import { methodNotAllowed, notServed } from '../../core/index.ts'
-import type { RoutedRequest, RouteHandler } from '../pipeline/types.ts'
+import { type AuthorizedRequest, methodNotAllowed, notServed } from '../../core/index.ts'
+import type { RouteHandler } from '../pipeline/types.ts'
 
 /** A path that is no resource, and who answers it. */
 export interface PathRoute {
@@ -36,7 +36,11 @@ export function createPathRoutes(routes: readonly PathRoute[]): RouteHandler {
   }
 }
 
-function checkMethod(route: PathRoute, { request }: RoutedRequest, response: ServerResponse): void {
+function checkMethod(
+  route: PathRoute,
+  { request }: AuthorizedRequest,
+  response: ServerResponse,
+): void {
   const allowed = route.methods ?? ['GET']
   const method = request.method === 'HEAD' ? 'GET' : (request.method ?? '')
   if (allowed.includes(method)) return

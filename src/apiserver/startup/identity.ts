@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import {
@@ -24,7 +23,7 @@ import {
   type Clock,
   CommandFailed,
   type Logger,
-  systemErrorCode,
+  readGivenFile,
 } from '../../core/index.ts'
 import {
   CertificateRefused,
@@ -146,10 +145,11 @@ function perConnection(inner: Authenticator): Authenticator {
 }
 
 async function readTokenFile(path: string): Promise<string> {
-  return readFile(path, 'utf8').catch((cause: unknown) => {
-    const why = systemErrorCode(cause) ?? 'unknown error'
-    throw new CommandFailed('TOKEN_FILE_UNREADABLE', `cannot read ${path}: ${why}`, { cause })
-  })
+  return readGivenFile(
+    path,
+    (why, cause) =>
+      new CommandFailed('TOKEN_FILE_UNREADABLE', `cannot read ${path}: ${why}`, { cause }),
+  )
 }
 
 async function tokenFileOf(parts: IdentityParts): Promise<TokenFile | undefined> {

@@ -1,12 +1,14 @@
 import type { IncomingMessage } from 'node:http'
 import type { Writable } from 'node:stream'
-import { defaultWatchLimits, noCustomKinds, ResourceApi } from '../../api/index.ts'
+import { defaultWatchLimits, noCustomKinds, RequestBodies, ResourceApi } from '../../api/index.ts'
 import { impersonation, type Revocations, scopeDecision } from '../../authn/index.ts'
 import { denial } from '../../authz/index.ts'
 import type { Closers } from '../../core/index.ts'
 import {
+  ApiError,
   badRequest,
   type Clock,
+  isProxied,
   type Logger,
   type MetricsRegistry,
   pause,
@@ -17,8 +19,9 @@ import { openAuditLog } from '../audit/log.ts'
 import { AuditRecorder, type AuditSink, auditToStream } from '../audit/recorder.ts'
 import { type LocalCluster, localBackend } from '../backend/local.ts'
 import type { DataDirectory } from '../data-directory/index.ts'
+import { CpuAccounts } from '../fairness/cpu-accounts.ts'
 import { defaultFairnessLimits, Fairness } from '../fairness/fairness.ts'
-import type { OpenFeatures } from '../feature.ts'
+import type { FeatureExtension, OpenFeatures } from '../feature.ts'
 import {
   addEventLoopMetrics,
   addProcessMetrics,
@@ -29,7 +32,8 @@ import {
 import type { ServerOptions } from '../options/options.ts'
 import { ConnectionGate, defaultRequestLimits } from '../pipeline/limits.ts'
 import { createPipeline, type PipelineRunner } from '../pipeline/pipeline.ts'
-import type { PipelineParts, RouteHandler, UpgradeHandler } from '../pipeline/types.ts'
+import { ProvenOrigins } from '../pipeline/proven-origins.ts'
+import type { PipelineParts, RouteHandler } from '../pipeline/types.ts'
 import { createPaths, servedTest, type VersionInfo } from '../routes/routes.ts'
 import type { Identity } from './identity.ts'
 import { advertiseAddress, hostAndPort } from './serving-names.ts'
@@ -48,6 +52,10 @@ export interface GateParts {
   readonly certificate: ServingCertificate
   readonly features: OpenFeatures
   readonly registry: MetricsRegistry
+  readonly bodies: RequestBodies
+  readonly cpu: CpuAccounts
+  /** As of `TlsServerOptions`. */
+  readonly http2?: boolean
 }
 
 /** The open port and all checks behind it. */
@@ -75,22 +83,46 @@ async function openAudit(parts: GateParts): Promise<AuditSink> {
   })
 }
 
-/** Reads bodies within the limits of the options. */
-export function bodyReader(options: ServerOptions) {
-  return (request: IncomingMessage, signal: AbortSignal): Promise<Buffer> =>
-    readBody(request, {
-      maxBytes: options.maxRequestBodyBytes,
-      timeoutMs: options.requestTimeout,
-      signal,
-    })
+/**
+ * Reads and decodes bodies within the limits of the options, and charges the time that takes.
+ * A body without a type is rejected.
+ */
+export function openBodies(
+  options: ServerOptions,
+  closers: Closers,
+): Pick<GateParts, 'bodies' | 'cpu'> {
+  const { maxRequestBodyBytes: maxBytes, requestTimeout: timeoutMs } = options
+  const cpu = new CpuAccounts()
+  const bodies = new RequestBodies({
+    read: async (request, signal) => {
+      const body = await readBody(request, { maxBytes, timeoutMs, signal })
+      if (body.length > 0) requireContentType(request)
+      return body
+    },
+    charge: (owner, ms) => cpu.charge(owner, ms),
+  })
+  closers.add('decoding threads', () => bodies.close())
+  return { bodies, cpu }
 }
 
-function resourceApi(parts: GateParts): ResourceApi {
-  const { options, cluster, features, clock } = parts
+/**
+ * Any page can have a browser send a body without a type. None can have it send the header of kubectl, whose commands
+ * `create --raw` and `replace --raw` name no type either.
+ */
+function requireContentType({ headers }: IncomingMessage): void {
+  if (headers['content-type'] || headers['kubectl-command'] !== undefined) return
+  throw new ApiError(
+    'UnsupportedMediaType',
+    'the body of the request has no Content-Type: send one, as in application/json',
+  )
+}
+
+function resourceApi(parts: GateParts): ResourceApi<FeatureExtension> {
+  const { options, cluster, features, clock, bodies } = parts
   return new ResourceApi({
     context: cluster.context,
     reviews: cluster.reviews,
-    readBody: bodyReader(options),
+    bodies,
     requireAllowed: async (authentication, attributes, signal) => {
       const decision =
         scopeDecision(authentication, attributes) ??
@@ -99,8 +131,17 @@ function resourceApi(parts: GateParts): ResourceApi {
     },
     watchLimits: { ...defaultWatchLimits, minTimeoutMs: options.minRequestTimeout * 1000 },
     listCacheBytes,
-    extensions: new Map([noCustomKinds(clock), ...features.extensions]),
+    extensions: new Map<string, FeatureExtension>([noCustomKinds(clock), ...features.extensions]),
   })
+}
+
+function originTest({
+  allowedOrigin,
+  addonAllowedOrigin,
+}: ServerOptions): PipelineParts['isAllowedOrigin'] {
+  const everywhere = new Set(allowedOrigin)
+  const atAddons = new Set([...allowedOrigin, ...addonAllowedOrigin])
+  return (origin, info) => (isProxied(info) ? atAddons : everywhere).has(origin)
 }
 
 function pipelineParts(
@@ -110,20 +151,26 @@ function pipelineParts(
     readonly fairness: Fairness
     readonly metrics: RequestMetrics
     readonly paths: RouteHandler
+    readonly connections: ConnectionGate
   },
 ): PipelineParts {
   const { options, clock, log, identity, cluster, revocations } = parts
-  const backend = localBackend(cluster, resourceApi(parts), [identity.bearer])
+  const resources = resourceApi(parts)
+  const backend = localBackend(cluster, resources, [identity.bearer])
   const { authorizer } = backend
   return {
     clock,
     log,
-    limits: defaultRequestLimits,
+    limits: { ...defaultRequestLimits, maxBodyBytes: options.maxRequestBodyBytes },
     requestTimeoutMs: options.requestTimeout,
+    isAllowedOrigin: originTest(options),
+    provenOrigins: new ProvenOrigins(),
     authenticator: identity.authenticator,
+    onAuthenticated: made.connections.authenticated,
     checkRevocation: (authentication) => revocations.check(authentication),
     impersonate: impersonation({ authorizer, denial }),
     fairness: made.fairness,
+    cpu: parts.cpu,
     authorizer,
     denial,
     audit: made.audit,
@@ -132,16 +179,11 @@ function pipelineParts(
     onDistrusted: (request, cut) => identity.onDistrusted(request, cut),
     resources: (request, response, signal) => backend.forward(request, response, signal),
     paths: made.paths,
-    upgrade: upgradeHandler(parts.features),
-  }
-}
-
-function upgradeHandler({ upgrades }: OpenFeatures): UpgradeHandler {
-  return (request, client, signal) => {
-    const { group, version, resource, subresource } = request.info
-    const handler = upgrades.get(`${group}/${version}/${resource}/${subresource}`)
-    if (!handler) throw badRequest('this path cannot be upgraded')
-    return handler(request, client, signal)
+    upgrade: (request, client, signal) => {
+      const upgrade = resources.extensionFor(request.info)?.upgrade
+      if (!upgrade) throw badRequest('this path cannot be upgraded')
+      return upgrade(request, client, signal)
+    },
   }
 }
 
@@ -164,9 +206,11 @@ function tlsServer(
     onUpgrade: pipeline.upgrade,
     onConnection: connections.admit,
     limits: {
-      maxConnections: options.maxConnections,
+      // Counted by `ConnectionGate`, which makes room for new ones.
+      maxConnections: Number.POSITIVE_INFINITY,
       headersTimeoutMs: Math.min(defaultServerLimits.headersTimeoutMs, options.requestTimeout),
     },
+    ...(parts.http2 !== undefined && { http2: parts.http2 }),
     log,
   })
   certificate.onNew((next) => server.setSecureContext(material(next)))
@@ -181,6 +225,15 @@ export async function openGate(parts: GateParts, closers: Closers): Promise<Gate
     ...defaultFairnessLimits,
     readOnly: options.maxRequestsInflight,
     mutating: options.maxMutatingRequestsInflight,
+    // Several of the largest bodies at a time.
+    maxHeldBytesPerUser: Math.max(
+      defaultFairnessLimits.maxHeldBytesPerUser,
+      4 * options.maxRequestBodyBytes,
+    ),
+    maxHeldBytesInTotal: Math.max(
+      defaultFairnessLimits.maxHeldBytesInTotal,
+      16 * options.maxRequestBodyBytes,
+    ),
   })
   const auditSink = await openAudit(parts)
   closers.add('audit log', () => auditSink.close())
@@ -194,11 +247,13 @@ export async function openGate(parts: GateParts, closers: Closers): Promise<Gate
   let port = options.securePort
   const address = () => hostAndPort(advertiseAddress(options), port)
   const paths = createPaths({ ...parts, ...features, readiness, address })
-  const pipeline = createPipeline(pipelineParts(parts, { audit, fairness, metrics, paths }))
   const connections = new ConnectionGate({
     total: options.maxConnections,
     perAddress: options.maxConnectionsPerAddress,
   })
+  const pipeline = createPipeline(
+    pipelineParts(parts, { audit, fairness, metrics, paths, connections }),
+  )
   addProcessMetrics(registry, process.stats)
   addServerMetrics(registry, { fairness, pipeline, audit, auditSink, connections })
   closers.add('event loop metrics', addEventLoopMetrics(registry))

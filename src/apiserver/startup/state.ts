@@ -1,4 +1,4 @@
-import type { Clock, Closers, Logger } from '../../core/index.ts'
+import type { Clock, Closers, Logger, SealedValues } from '../../core/index.ts'
 import {
   openPki,
   openServingCertificate,
@@ -9,6 +9,7 @@ import { acquireDirectoryLock, openEmbeddedStore, type Store } from '../../stora
 import { type DataDirectory, openDataDirectory } from '../data-directory/index.ts'
 import type { ServerOptions } from '../options/options.ts'
 import { clusterBundle, openTrustBundle, type TrustBundle } from '../trust-bundle.ts'
+import { openSealedValues } from './sealed-values.ts'
 import { servingNames } from './serving-names.ts'
 
 /** The process that a server runs in, as far as it matters to files and locks. */
@@ -23,6 +24,8 @@ export interface ServerState {
   readonly directory: DataDirectory
   readonly pki: Pki
   readonly store: Store
+  /** What the server keeps for itself: no path of the API leads there. */
+  readonly sealed: SealedValues
 }
 
 /** Opens the data directory and everything in it; nobody else can while the lock is held. */
@@ -42,7 +45,7 @@ export async function openState(
   // Whoever fails waits for the other, so that nothing is written any more once the start has failed.
   await Promise.allSettled(opening)
   const [pki, store] = await Promise.all(opening)
-  return { directory, pki, store }
+  return { directory, pki, store, sealed: await openSealedValues(store, pki, log) }
 }
 
 /** To be closed as soon as it is open, whatever else fails to open beside it. */

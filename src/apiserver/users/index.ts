@@ -5,6 +5,7 @@ import {
   type ClusterView,
   CommandFailed,
   isRecord,
+  type Kind,
   type KubeObject,
   kubeTime,
   machineIdentity,
@@ -12,7 +13,7 @@ import {
 } from '../../core/index.ts'
 import { type Kubeconfig, makeKubeconfig } from '../../kubeconfig/index.ts'
 import { type Pki, privateKeyPem } from '../../pki/index.ts'
-import { workloadBinding } from '../../workload/server/index.ts'
+import { narrowWorkloadRole, workloadBinding } from '../../workload/server/index.ts'
 import { clusterName } from '../startup/admin-kubeconfig.ts'
 
 /** A client certificate that was issued to a person. */
@@ -123,6 +124,8 @@ export interface NewMachine {
   readonly name: string
   /** Where it may run them. */
   readonly namespaces: readonly [string, ...string[]]
+  /** The service accounts whose tokens it may request; all of these namespaces unless given. */
+  readonly serviceAccounts?: readonly string[]
   readonly lifetimeMs: number
   /** The URL of the API in the kubeconfig. */
   readonly server: string
@@ -143,12 +146,18 @@ export async function createMachine(
   signal: AbortSignal,
 ): Promise<{ readonly record: UserRecord; readonly kubeconfig: Kubeconfig }> {
   const { view } = parts
-  const { name, namespaces, lifetimeMs, server } = machine
+  const { name, namespaces, serviceAccounts, lifetimeMs, server } = machine
   for (const namespace of namespaces) await requireNamespace(view, namespace, signal)
   for (const namespace of namespaces) {
-    const binding = workloadBinding(name, namespace)
-    const target = { view, kind: rbacKinds.roleBinding, key: binding.metadata }
-    await changeObject(target, (present) => (present ? undefined : binding), signal)
+    const ensure = (kind: Kind, object: KubeObject): Promise<unknown> =>
+      changeObject(
+        { view, kind, key: object.metadata },
+        (present) => (present ? undefined : object),
+        signal,
+      )
+    const narrow = serviceAccounts && narrowWorkloadRole(name, namespace, serviceAccounts)
+    if (narrow) await ensure(rbacKinds.role, narrow)
+    await ensure(rbacKinds.roleBinding, workloadBinding(name, namespace, narrow))
   }
   const { userPrefix, group, loopbackGroup } = machineIdentity
   // Who reaches the server by loopback is on its machine, and may be reached so in turn.

@@ -1,18 +1,16 @@
+import type { KeyObject } from 'node:crypto'
 import { signers } from '../../authz/index.ts'
 import {
   type Authorizer,
   type ClusterView,
-  goQuote,
-  isRecord,
   machineIdentity,
   machineNameOf,
-  wellKnown,
-  wellKnownKinds,
 } from '../../core/index.ts'
 import { type CertificateRequest, CsrInvalid, parseCsr } from '../../pki/index.ts'
+import { nodeNameIn, nodeNameRefusal } from './node-names.ts'
 import { signerRule } from './signer-rules.ts'
 import type { SigningRequest, Verdict } from './signing-request.ts'
-import { type Refusal, tokenIdOf, tokenRefusal } from './token-limits.ts'
+import { checkToken, type Refusal, tokenIdOf } from './token-limits.ts'
 
 /** Whether a machine that runs workloads asks for the certificate of its own name anew, and for nothing more. */
 function isMachineRenewal({ signer, requester, pem, usages }: SigningRequest): boolean {
@@ -40,43 +38,6 @@ const isBareSubject = (
   subject.otherTypes.length === 0 &&
   dnsNames.length + ipAddresses.length + emailAddresses.length + uris.length + others === 0
 
-/** Within which a node that is alive has shown it; Kubernetes' own patience. */
-const graceMs = 40_000
-
-/**
- * Whether a node of this name is in service: it says so itself, and if it has a Lease, has renewed it.
- * Nobody here marks nodes that fell silent, so a node without a Lease is believed.
- */
-async function isReadyNode(
-  view: ClusterView,
-  name: string,
-  nowMs: number,
-  signal: AbortSignal,
-): Promise<boolean> {
-  const node = await view.get(wellKnownKinds.node, { name }, signal)
-  if (!node || !saysReady(node['status'])) return false
-  const key = { namespace: 'kube-node-lease', name }
-  const lease = await view.get(wellKnownKinds.lease, key, signal)
-  const renewedAt = renewalOf(lease?.['spec'])
-  return renewedAt === undefined || renewedAt + graceMs > nowMs
-}
-
-function saysReady(status: unknown): boolean {
-  const conditions = isRecord(status) ? status['conditions'] : undefined
-  return (
-    Array.isArray(conditions) &&
-    conditions.some(
-      (each) => isRecord(each) && each['type'] === 'Ready' && each['status'] === 'True',
-    )
-  )
-}
-
-function renewalOf(spec: unknown): number | undefined {
-  const text = isRecord(spec) ? spec['renewTime'] : undefined
-  const time = typeof text === 'string' ? Date.parse(text) : Number.NaN
-  return Number.isNaN(time) ? undefined : time
-}
-
 /** What a decision is made with. */
 export interface DecisionParts {
   readonly view: ClusterView
@@ -86,7 +47,7 @@ export interface DecisionParts {
 
 /**
  * Approves a node's request if whoever asks has the right to be approved, as Kubernetes does: a node
- * for itself, or a bootstrap token for a node that is not in service; and that of a machine for itself.
+ * for itself, or a bootstrap token for a node whose name is free; and that of a machine for itself.
  * Undefined leaves it to others; `no-right` may change with the next role.
  */
 export async function decideRequest(
@@ -107,8 +68,10 @@ export async function decideRequest(
   )
     return approved('a node may renew its own certificate')
   if (!(await may('nodeclient', request, parts, signal))) return 'no-right'
-  const nodeName = nodeNameIn(asked)
-  const refusal = await joinRefusal(request, nodeName, parts, signal)
+  const { requester, uid } = request
+  const { publicKey } = asked
+  const nodeName = nodeNameIn(asked) ?? ''
+  const refusal = await joinRefusal({ requester, uid, publicKey }, nodeName, parts, signal)
   if (refusal) return { type: 'Denied', ...refusal }
   return approved('whoever asks may join nodes')
 }
@@ -132,10 +95,6 @@ function nodeRequestOf(request: SigningRequest): CertificateRequest | undefined 
   }
 }
 
-/** The node that a request names. */
-export const nodeNameIn = ({ subject }: CertificateRequest): string =>
-  subject.commonName.slice(wellKnown.nodeUserPrefix.length)
-
 async function may(
   subresource: 'nodeclient' | 'selfnodeclient' | 'selfmachineclient',
   { requester }: SigningRequest,
@@ -154,28 +113,22 @@ async function may(
   return decision.allowed
 }
 
-/** Why a node may not join under this name or with this token; undefined if it may. */
+/** Why a request for the certificate of a node is refused, by its token or by its name; undefined if it is not. */
 export async function joinRefusal(
-  { requester, uid }: Pick<SigningRequest, 'requester' | 'uid'>,
+  { requester, uid, publicKey }: JoinRequest,
   nodeName: string,
   { view, nowMs }: Pick<DecisionParts, 'view' | 'nowMs'>,
   signal: AbortSignal,
 ): Promise<Refusal | undefined> {
   const id = tokenIdOf(requester)
   const use = { nodeName, requestUid: uid, nowMs }
-  const refusal = id === undefined ? undefined : await tokenRefusal(view, id, use, signal)
-  return refusal ?? takeoverRefusal(nodeName, { view, nowMs }, signal)
+  const { refusal, replaces } =
+    id === undefined ? { replaces: false } : await checkToken(view, id, use, signal)
+  const request = { nodeName, publicKey, requester, replaces, nowMs }
+  return refusal ?? nodeNameRefusal(view, request, signal)
 }
 
-/** Why nobody else may have the name of a node that is in service; undefined if it is not. */
-export async function takeoverRefusal(
-  nodeName: string,
-  { view, nowMs }: Pick<DecisionParts, 'view' | 'nowMs'>,
-  signal: AbortSignal,
-): Promise<Refusal | undefined> {
-  if (!(await isReadyNode(view, nodeName, nowMs, signal))) return undefined
-  return {
-    reason: 'NodeIsReady',
-    message: `the node ${goQuote(nodeName)} is in service, and its name cannot be taken over; delete the Node first, or choose another name`,
-  }
+/** What the name and the token of a joining node are checked by. */
+export interface JoinRequest extends Pick<SigningRequest, 'requester' | 'uid'> {
+  readonly publicKey: KeyObject
 }

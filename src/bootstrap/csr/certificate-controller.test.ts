@@ -123,10 +123,10 @@ describe('a node that joins with a token', () => {
   })
 
   test.each([
-    ['a Ready node', 'True', undefined, ['Denied:NodeIsReady']],
-    ['a Ready node that shows that it lives', 'True', 0, ['Denied:NodeIsReady']],
-    ['a node that fell silent', 'True', 60_000, ['Approved:AutoApproved']],
-    ['a node that is not Ready', 'False', undefined, ['Approved:AutoApproved']],
+    ['a Ready node', 'True', undefined, ['Denied:NodeNameReserved']],
+    ['a Ready node that renews its Lease', 'True', 0, ['Denied:NodeNameReserved']],
+    ['a node whose Lease has expired', 'True', 60_000, ['Denied:NodeNameReserved']],
+    ['a node that is not Ready', 'False', undefined, ['Denied:NodeNameReserved']],
   ])('[DISC-S11] under the name of %s: %s %s gives %s', async (_name, ready, silentMs, said) => {
     const cluster = await startCluster()
     await addNode(cluster, 'n1', ready)
@@ -239,7 +239,7 @@ describe('approved by hand', () => {
     const order = { name: 'a', pem: nodeCsr('n1'), requester: bearerOf(id) }
     await submit(cluster, { ...order, conditions: approvedNow() })
     const { said, certificate } = await untilAnswered(cluster, 'a')
-    expect([said, certificate]).toEqual([['Approved:ByHand', 'Failed:NodeIsReady'], ''])
+    expect([said, certificate]).toEqual([['Approved:ByHand', 'Failed:NodeNameReserved'], ''])
     expect((await storedToken(cluster))?.uses).toBeUndefined()
   })
 

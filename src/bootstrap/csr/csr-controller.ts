@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto'
 import type { Controller } from '../../api/index.ts'
 import {
   type Authorizer,
@@ -7,9 +8,10 @@ import {
   type Logger,
   wellKnownKinds,
 } from '../../core/index.ts'
-import type { CertificateAuthority } from '../../pki/index.ts'
+import { type CertificateAuthority, CsrInvalid, parseCsr } from '../../pki/index.ts'
 import type { DiscoveryMetrics } from '../server/failure-limit.ts'
 import { decideRequest } from './approve.ts'
+import { adoptNodeName, nodeNameIn } from './node-names.ts'
 import { signRequest } from './sign.ts'
 import { signerRule } from './signer-rules.ts'
 import {
@@ -94,6 +96,7 @@ async function advance(
   parts: CertificateControllerParts,
   signal: AbortSignal,
 ): Promise<boolean> {
+  if (request.isIssued) await adoptIssued(request, parts, signal)
   const isOver =
     request.isIssued || conditionOf(request, 'Denied') || conditionOf(request, 'Failed')
   if (isOver || !signerRule(request.signer)) return false
@@ -101,6 +104,29 @@ async function advance(
     ? sign(request, parts, signal)
     : decide(request, parts, signal)
 }
+
+/** Certificates that an older version issued count as reservations too. */
+async function adoptIssued(
+  { certificatePem, pem, requester, signer }: SigningRequest,
+  { view, clock }: CertificateControllerParts,
+  signal: AbortSignal,
+): Promise<void> {
+  if (signerRule(signer)?.usage !== 'client auth') return
+  try {
+    const { subject, publicKey } = parseCsr(pem)
+    const nodeName = nodeNameIn({ subject })
+    if (nodeName === undefined) return
+    const certificate = new X509Certificate(certificatePem)
+    const name = { nodeName, publicKey, requester, replaces: false, nowMs: clock.now() }
+    await adoptNodeName(view, name, certificate, signal)
+  } catch (error) {
+    if (!(error instanceof CsrInvalid) && !isUnreadable(error)) throw error
+  }
+}
+
+/** OpenSSL's error for something that is not a certificate. */
+const isUnreadable = (error: unknown): boolean =>
+  error instanceof Error && String((error as { code?: unknown }).code).startsWith('ERR_OSSL')
 
 async function decide(
   request: SigningRequest,

@@ -3,3 +3,4 @@ export {
   createCertificateController,
 } from './csr-controller.ts'
 export { joinAdmission } from './join-admission.ts'
+export { createNodeNameCleaner, nodeNameAdmission } from './node-names.ts'

@@ -1,4 +1,3 @@
-import { signers } from '../../authz/index.ts'
 import {
   type Admission,
   type Clock,
@@ -6,16 +5,16 @@ import {
   forbidden,
   wellKnownKinds,
 } from '../../core/index.ts'
-import { CsrInvalid, parseCsr } from '../../pki/index.ts'
-import { joinRefusal, nodeNameIn } from './approve.ts'
+import { type CertificateRequest, CsrInvalid, parseCsr } from '../../pki/index.ts'
+import { joinRefusal } from './approve.ts'
+import { nodeNameIn } from './node-names.ts'
+import { signerRule } from './signer-rules.ts'
 import { readSigningRequest, type SigningRequest } from './signing-request.ts'
 import { tokenIdOf } from './token-limits.ts'
 
 const { certificateSigningRequest: requestKind } = wellKnownKinds
 
-const nodeSigners: readonly string[] = [signers.kubeletClient, signers.kubeletServing]
-
-/** Tells whoever asks with a token at once what the approval would say later: used up, bound, name taken. */
+/** Refuses requests of tokens at once that approval or signing would refuse later: used up, bound, name reserved. */
 export function joinAdmission(view: ClusterView, clock: Clock): Admission {
   return async ({ kind, operation, subresource, object, user, name }, signal) => {
     const isNew =
@@ -24,18 +23,19 @@ export function joinAdmission(view: ClusterView, clock: Clock): Admission {
       kind.group === requestKind.group &&
       kind.resource === requestKind.resource
     if (!isNew || !object || tokenIdOf(user) === undefined) return
-    const nodeName = nodeOf(readSigningRequest(object))
-    if (nodeName === undefined) return
-    const asked = { requester: user, uid: '' }
-    const refusal = await joinRefusal(asked, nodeName, { view, nowMs: clock.now() }, signal)
+    const requested = parsed(readSigningRequest(object))
+    const nodeName = requested && nodeNameIn(requested)
+    if (!requested || nodeName === undefined) return
+    const request = { requester: user, uid: '', publicKey: requested.publicKey }
+    const refusal = await joinRefusal(request, nodeName, { view, nowMs: clock.now() }, signal)
     if (refusal) throw forbidden(kind, name, refusal.message)
   }
 }
 
-function nodeOf({ signer, pem }: SigningRequest): string | undefined {
-  if (!nodeSigners.includes(signer)) return undefined
+function parsed({ signer, pem }: SigningRequest): CertificateRequest | undefined {
+  if (!signerRule(signer)) return undefined
   try {
-    return nodeNameIn(parseCsr(pem))
+    return parseCsr(pem)
   } catch (error) {
     // The signer says what is wrong with it.
     if (error instanceof CsrInvalid) return undefined

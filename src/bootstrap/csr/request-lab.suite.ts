@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { type KeyObject, randomUUID } from 'node:crypto'
 import { type LocalCluster } from '../../api/controllers/local-cluster.suite.ts'
 import { signers } from '../../authz/index.ts'
 import {
@@ -56,8 +56,9 @@ export const joinRights: Authorizer = {
 }
 
 /** PEM of a node's request. */
-export const nodeCsr = (node: string): string =>
+export const nodeCsr = (node: string, key?: KeyObject): string =>
   labCsr({
+    ...(key && { key }),
     subject: distinguishedName(
       [attribute('O', 'system:nodes')],
       [attribute('CN', `system:node:${node}`)],
@@ -74,6 +75,8 @@ export interface LabRequest {
   readonly expirationSeconds?: number
   readonly conditions?: readonly Readonly<Record<string, string>>[]
   readonly createdAtMs?: number
+  /** PEM of the certificate that was issued for it. */
+  readonly certificate?: string
 }
 
 /** Puts a request into the cluster in the name of its requester. */
@@ -94,8 +97,14 @@ export async function submit(cluster: LocalCluster, order: LabRequest): Promise<
       ...(order.expirationSeconds !== undefined && { expirationSeconds: order.expirationSeconds }),
       username: requester.username,
       groups: requester.groups,
+      ...(requester.extra && { extra: requester.extra }),
     },
-    status: conditions.length > 0 ? { conditions } : {},
+    status: {
+      ...(conditions.length > 0 && { conditions }),
+      ...(order.certificate !== undefined && {
+        certificate: Buffer.from(order.certificate).toString('base64'),
+      }),
+    },
   })
 }
 

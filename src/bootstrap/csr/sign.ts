@@ -1,18 +1,25 @@
-import { signers } from '../../authz/index.ts'
 import type { ClusterView } from '../../core/index.ts'
 import {
   backdateMs,
   type CertificateAuthority,
   type CertificateRequest,
+  type CertificateUsage,
   CsrInvalid,
   type IssuedCertificate,
   parseCsr,
   signCsr,
 } from '../../pki/index.ts'
-import { nodeNameIn, takeoverRefusal } from './approve.ts'
+import { type NodeNameRequest, nodeNameIn, nodeNameRefusal, reserveNodeName } from './node-names.ts'
 import { signerRule } from './signer-rules.ts'
 import { conditionOf, type SigningRequest, type Verdict } from './signing-request.ts'
-import { type Refusal, takeUse, tokenGone, tokenIdOf } from './token-limits.ts'
+import {
+  checkToken,
+  type Refusal,
+  type TokenVerdict,
+  takeUse,
+  tokenGone,
+  tokenIdOf,
+} from './token-limits.ts'
 
 /** What requests are signed with. */
 export interface SigningParts {
@@ -38,41 +45,79 @@ export async function signRequest(
   try {
     const asked = parseCsr(request.pem)
     const problem = rule.problemOf(asked, request.usages)
-    if (problem !== undefined) return failed('SignerValidationFailure', problem)
-    const refusal = await refusalNow(request, asked, parts, signal)
-    if (refusal) return failed(refusal.reason, refusal.message)
-    return await signCsr(asked, {
-      ca: parts.ca,
-      usages: [rule.usage],
-      now: parts.nowMs,
-      lifetimeMs: lifetimeOf(request, parts.longestMs),
-    })
+    if (problem !== undefined) return unsigned(problem)
+    return await signAsNode(request, { asked, usage: rule.usage }, parts, signal)
   } catch (error) {
-    if (error instanceof CsrInvalid) return failed('SignerValidationFailure', error.message)
+    if (error instanceof CsrInvalid) return unsigned(error.message)
     throw error
   }
 }
 
-const failed = (reason: string, message: string): Verdict => ({ type: 'Failed', reason, message })
+const failed = (refusal: Refusal): Verdict => ({ type: 'Failed', ...refusal })
+const unsigned = (message: string): Verdict =>
+  failed({ reason: 'SignerValidationFailure', message })
 
-/** Why a token gives no certificate now, whatever it was when the request was approved; a use is counted otherwise. */
-async function refusalNow(
+interface CheckedRequest {
+  readonly asked: CertificateRequest
+  readonly usage: CertificateUsage
+}
+
+/** Signs; a certificate in the name of a node only where its token and its name permit it now. */
+async function signAsNode(
   request: SigningRequest,
-  asked: CertificateRequest,
+  { asked, usage }: CheckedRequest,
   parts: SigningParts,
   signal: AbortSignal,
-): Promise<Refusal | undefined> {
-  const id = tokenIdOf(request.requester)
-  if (id === undefined || request.signer !== signers.kubeletClient) return undefined
-  const { view, nowMs } = parts
+): Promise<IssuedCertificate | Verdict> {
+  const issue = () =>
+    signCsr(asked, {
+      ca: parts.ca,
+      usages: [usage],
+      now: parts.nowMs,
+      lifetimeMs: lifetimeOf(request, parts.longestMs),
+    })
+  const { requester } = request
   const nodeName = nodeNameIn(asked)
-  const taken = await takeoverRefusal(nodeName, parts, signal)
-  if (taken) return taken
-  const use = { nodeName, requestUid: request.uid, nowMs }
-  const refusal = await takeUse(view, id, use, signal)
-  // Whoever approves by hand may do so after the token's end; our own approval rests on the token.
+  const isOwnServing = usage === 'server auth' && requester.username === asked.subject.commonName
+  if (nodeName === undefined || isOwnServing) return issue()
+  const { view, nowMs } = parts
+  const name = { nodeName, publicKey: asked.publicKey, requester, replaces: false, nowMs }
+  const checked = await refusalNow(request, name, parts, signal)
+  if (checked.refusal) return failed(checked.refusal)
+  const issued = await issue()
+  if (usage !== 'client auth') return issued
+  const { replaces } = checked
+  const lost = await reserveNodeName(view, { ...name, replaces }, issued.certificate, signal)
+  return lost ? failed(lost) : issued
+}
+
+/**
+ * Why there is no certificate now, whatever held when the request was approved. Counts a use of the
+ * token otherwise, after the name was checked: a name that is taken costs no use.
+ */
+async function refusalNow(
+  request: SigningRequest,
+  name: NodeNameRequest,
+  { view, nowMs }: SigningParts,
+  signal: AbortSignal,
+): Promise<TokenVerdict> {
+  const id = tokenIdOf(request.requester)
+  const use = { nodeName: name.nodeName, requestUid: request.uid, nowMs }
+  const shown =
+    id === undefined ? anyName : byHand(request, await checkToken(view, id, use, signal))
+  if (shown.refusal) return shown
+  const { replaces } = shown
+  const refusal = await nodeNameRefusal(view, { ...name, replaces }, signal)
+  if (refusal) return { refusal, replaces }
+  return id === undefined ? anyName : byHand(request, await takeUse(view, id, use, signal))
+}
+
+const anyName: TokenVerdict = { replaces: false }
+
+/** An administrator may approve after the token's end; our own approval rests on the token. */
+function byHand(request: SigningRequest, verdict: TokenVerdict): TokenVerdict {
   const isByHand = conditionOf(request, 'Approved')?.reason !== 'AutoApproved'
-  return refusal?.reason === tokenGone && isByHand ? undefined : refusal
+  return verdict.refusal?.reason === tokenGone && isByHand ? anyName : verdict
 }
 
 /** What is asked for, within bounds; counted from the moment to which the certificate reaches back. */

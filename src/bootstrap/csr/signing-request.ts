@@ -28,6 +28,8 @@ export interface SigningRequest {
   readonly createdAtMs: number
   readonly conditions: readonly RequestCondition[]
   readonly isIssued: boolean
+  /** PEM of the issued certificate; empty before. */
+  readonly certificatePem: string
 }
 
 /** Reads the object of a request; what is missing is empty. */
@@ -51,6 +53,7 @@ export function readSigningRequest(object: KubeObject): SigningRequest {
       atMs: timeOf(condition['lastUpdateTime']),
     })),
     isIssued: textOf(status['certificate']) !== '',
+    certificatePem: Buffer.from(textOf(status['certificate']), 'base64').toString(),
   }
 }
 

@@ -38,52 +38,61 @@ export function tokenIdOf({ username }: UserInfo): string | undefined {
 
 const secretOf = (id: string) => ({ namespace: tokenNamespace, name: secretNameOf(id) })
 
-/** Why a token, as the cluster has it now, is not good for this use; undefined if it is. */
-export async function tokenRefusal(
+/** What a token, as it is stored now, permits for one use. */
+export interface TokenVerdict {
+  readonly refusal?: Refusal | undefined
+  /** The token was created to replace the machine of this node name. */
+  readonly replaces: boolean
+}
+
+/** Whether a token may be used so; nothing is counted. */
+export async function checkToken(
   view: ClusterView,
   id: string,
   use: TokenUse,
   signal: AbortSignal,
-): Promise<Refusal | undefined> {
-  return refusalOf(id, await view.get(wellKnownKinds.secret, secretOf(id), signal), use)
+): Promise<TokenVerdict> {
+  return verdictOf(id, await view.get(wellKnownKinds.secret, secretOf(id), signal), use)
 }
 
 /**
  * Counts a use in the token's Secret, by compare and swap, so that servers side by side never give one
- * too many. Says why not if the token is not good for it.
+ * too many. Nothing is counted for a use that the token does not permit.
  */
 export async function takeUse(
   view: ClusterView,
   id: string,
   use: TokenUse,
   signal: AbortSignal,
-): Promise<Refusal | undefined> {
-  let refusal: Refusal | undefined
+): Promise<TokenVerdict> {
+  let verdict: TokenVerdict = { replaces: false }
   await changeObject(
     { view, kind: wellKnownKinds.secret, key: secretOf(id) },
     (present) => {
-      refusal = refusalOf(id, present, use)
-      if (refusal || !present) return undefined
+      verdict = verdictOf(id, present, use)
+      if (verdict.refusal || !present) return undefined
       return withUse(present, use)
     },
     signal,
   )
-  return refusal
+  return verdict
 }
 
 /** The reason of a refusal for which only the token's absence is to blame. */
 export const tokenGone = 'TokenGone'
 
-function refusalOf(id: string, secret: KubeObject | undefined, use: TokenUse): Refusal | undefined {
+function verdictOf(id: string, secret: KubeObject | undefined, use: TokenUse): TokenVerdict {
   const stored = secret && readTokenSecret(secret).stored
   const isGone =
     !stored ||
     secret.metadata.deletionTimestamp !== undefined ||
     isExpired(stored, use.nowMs) ||
     !stored.usages.has('authentication')
-  if (isGone)
-    return { reason: tokenGone, message: `the token ${id} has been deleted or has expired` }
-  return limitOf(stored, use)
+  if (isGone) {
+    const message = `the token ${id} has been deleted or has expired`
+    return { refusal: { reason: tokenGone, message }, replaces: false }
+  }
+  return { refusal: limitOf(stored, use), replaces: stored.replaceNodeName === use.nodeName }
 }
 
 function limitOf(stored: StoredToken, use: TokenUse): Refusal | undefined {

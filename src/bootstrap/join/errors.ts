@@ -58,6 +58,8 @@ function hintOfForbidden(message: string): string {
   if (message.includes('is used up')) return 'ask the administrator for a new token'
   if (message.includes('is for the node'))
     return 'join with that name (--node-name NAME), or ask for a token of your own'
+  if (message.includes('is reserved'))
+    return 'choose another --node-name, or request a token for replacing the machine from the administrator'
   return 'the token must be in a group that may ask for certificates, for example system:bootstrappers:kubeadm:default-node-token'
 }
 
@@ -67,7 +69,7 @@ function refusal(error: ApiError, what: string): JoinFailed {
       'token-refused',
       `the cluster does not accept the credential (401), so it cannot be used for ${what}`,
       {
-        hint: 'a token has expired, or may only sign: it needs the usage authentication; a certificate is one of a CA that was replaced: join anew with a token and --force',
+        hint: 'a token has expired, or may only sign: it needs the usage authentication; a certificate is one of a CA that was replaced: join anew with --force and a token (for a node, of `token create --replace`)',
         cause: error,
       },
     )

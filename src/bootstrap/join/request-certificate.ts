@@ -183,7 +183,7 @@ export class Asking {
       'node-name-taken',
       `there is a node ${as.name} already, and it is at work`,
       {
-        hint: 'choose another --node-name, or remove the other node first: `kubectl delete node`',
+        hint: `choose another --node-name; to replace that machine, \`kubectl delete node ${as.name}\` and join with a token from \`sallyport token create --replace ${as.name}\``,
       },
     )
   }

@@ -62,7 +62,6 @@ export function discoveryRequests(parts: DiscoveryRequestParts): TokenAuthentica
       // Anything may stand where the id belongs, a whole token too.
       const tokenId = isTokenId(attempt.id) ? attempt.id : 'malformed'
       const about = { tokenId, source }
-      parts.failures.check(attempt)
       try {
         const found = authenticate(jws, attempt.id, parts)
         parts.log.trace(about, 'signed request accepted')

@@ -19,7 +19,7 @@ export function discoveryMetrics(registry: MetricsRegistry): DiscoveryMetrics {
   )
   const attempts = registry.counter(
     'sallyport_bootstrap_token_failures_total',
-    'Attempts with bootstrap tokens that failed, or that were not looked at since too many had failed',
+    'Attempts with bootstrap tokens that failed (wrong), and those of them that got 429 (limit)',
     ['reason'],
   )
   return {
@@ -30,82 +30,81 @@ export function discoveryMetrics(registry: MetricsRegistry): DiscoveryMetrics {
 }
 
 const windowMs = 60_000
-/** Whoever comes from more addresses pushes the oldest out. */
-const mostKeys = 10_000
+/** Pairs of address and token id that are counted at once; the oldest gives way. */
+const maxCountedPairs = 10_000
+/** Failures within a minute, of all addresses and tokens, that are counted and get a 401. */
+const maxFailuresPerMinute = 6_000
 
 interface Count {
   readonly since: number
   failures: number
 }
 
-/** Who tries a token: from where, and which one. Unknown where somebody else asks about a token. */
+/** A failed attempt with a token. There is no source for a token in a TokenReview. */
 export interface Attempt {
   readonly source: string | undefined
   readonly id: string
 }
 
+/** What failures are limited by. */
+export interface FailureLimitOptions {
+  readonly clock: Clock
+  /** Failures of one address with one token id; 0 for no limit. */
+  readonly perMinute: number
+  /** The part of an address that one party controls. */
+  readonly bucketOf: (address: string) => string
+  readonly metrics: Pick<DiscoveryMetrics, 'tokenFailed' | 'tokenRefused'>
+}
+
 /**
- * Ends guessing: an address with too many failures within a minute is not listened to, right or
- * wrong. A token with too many is only refused to addresses that have failed themselves, so that
- * nobody can lock others out of a token whose id is public.
+ * Limits failures with bootstrap tokens, by address and token id together and in all. It knows failures only: a
+ * token is verified first, so one that verifies is accepted whatever other clients did.
  */
 export class FailureLimit {
-  readonly #clock: Clock
-  readonly #perMinute: number
-  readonly #metrics: Pick<DiscoveryMetrics, 'tokenFailed' | 'tokenRefused'>
-  readonly #counts = new Map<string, Count>()
+  readonly #options: FailureLimitOptions
+  readonly #pairs = new Map<string, Count>()
+  #all: Count = { since: 0, failures: 0 }
 
-  /** No limit at all for 0. */
-  constructor(
-    clock: Clock,
-    perMinute: number,
-    metrics: Pick<DiscoveryMetrics, 'tokenFailed' | 'tokenRefused'>,
-  ) {
-    this.#clock = clock
-    this.#perMinute = perMinute
-    this.#metrics = metrics
+  constructor(options: FailureLimitOptions) {
+    this.#options = options
   }
 
-  /** Throws 429 if this attempt is not to be looked at. */
-  check({ source, id }: Attempt): void {
-    if (source === undefined || this.#perMinute === 0) return
-    const own = this.#failuresOf(`from ${source}`)
-    const isRefused =
-      own >= this.#perMinute || (own > 0 && this.#failuresOf(`of ${id}`) >= this.#perMinute)
-    if (!isRefused) return
-    this.#metrics.tokenRefused()
-    throw new ApiError(
+  /** Counts a failure. Throws 429 if there were too many before, else returns for a 401. */
+  failed({ source, id }: Attempt): void {
+    const { metrics, perMinute, bucketOf } = this.#options
+    metrics.tokenFailed()
+    if (source === undefined || perMinute === 0) return
+    this.#all = this.#current(this.#all)
+    if (this.#all.failures >= maxFailuresPerMinute) throw this.#refusal()
+    this.#all.failures++
+    const pair = this.#pair(`${bucketOf(source)} ${id}`)
+    if (pair.failures >= perMinute) throw this.#refusal()
+    pair.failures++
+  }
+
+  #refusal(): ApiError {
+    this.#options.metrics.tokenRefused()
+    return new ApiError(
       'TooManyRequests',
       'too many failures with bootstrap tokens, try again later',
-      {
-        details: { retryAfterSeconds: windowMs / 1000 },
-      },
+      { details: { retryAfterSeconds: windowMs / 1000 } },
     )
   }
 
-  /** Takes in that an attempt has failed. */
-  failed({ source, id }: Attempt): void {
-    this.#metrics.tokenFailed()
-    if (source === undefined || this.#perMinute === 0) return
-    this.#count(`from ${source}`)
-    this.#count(`of ${id}`)
+  /** The count itself, or an empty one when its minute is over. */
+  #current(count: Count): Count {
+    const now = this.#options.clock.monotonic()
+    return now - count.since < windowMs ? count : { since: now, failures: 0 }
   }
 
-  #failuresOf(key: string): number {
-    const count = this.#counts.get(key)
-    return count && this.#clock.monotonic() - count.since < windowMs ? count.failures : 0
-  }
-
-  #count(key: string): void {
-    const failures = this.#failuresOf(key) + 1
-    const known = this.#counts.get(key)
-    if (known && failures > 1) {
-      known.failures = failures
-      return
-    }
-    this.#counts.delete(key)
-    this.#counts.set(key, { since: this.#clock.monotonic(), failures })
-    const [oldest] = this.#counts.keys()
-    if (this.#counts.size > mostKeys && oldest !== undefined) this.#counts.delete(oldest)
+  #pair(key: string): Count {
+    const known = this.#pairs.get(key)
+    const pair = this.#current(known ?? { since: Number.NEGATIVE_INFINITY, failures: 0 })
+    if (pair === known) return pair
+    this.#pairs.delete(key)
+    this.#pairs.set(key, pair)
+    const [oldest] = this.#pairs.keys()
+    if (this.#pairs.size > maxCountedPairs && oldest !== undefined) this.#pairs.delete(oldest)
+    return pair
   }
 }

@@ -1,4 +1,4 @@
-import { timingSafeEqual } from 'node:crypto'
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { isRecord, type KubeObject, Secret } from '../../core/index.ts'
 import { type BootstrapToken, isTokenId } from './bootstrap-token.ts'
 
@@ -22,6 +22,8 @@ export interface StoredToken {
   readonly recentUses?: readonly string[]
   /** The only node that may join with it. */
   readonly boundNodeName?: string
+  /** The node whose machine it replaces: the name moves to the machine that joins with it. */
+  readonly replaceNodeName?: string
 }
 
 /** A problem of a token's Secret, with the field it is in. */
@@ -34,6 +36,7 @@ export const tokenNamespace = 'kube-system'
 export const tokenSecretType = 'bootstrap.kubernetes.io/token'
 export const usesField = 'uses'
 export const recentUsesField = 'recent-uses'
+export const replaceField = 'replace-node-name'
 const namePrefix = 'bootstrap-token-'
 const groupForm = /^system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]$/
 const secretForm = /^[a-z0-9]{16,64}$/
@@ -54,6 +57,7 @@ interface Fields {
   readonly uses: string | undefined
   readonly recentUses: readonly string[]
   readonly boundNodeName: string | undefined
+  readonly replaceNodeName: string | undefined
   readonly description: string | undefined
   readonly usages: readonly TokenUsage[]
 }
@@ -80,6 +84,7 @@ function fieldsOf(object: KubeObject): Fields {
     uses: text(usesField),
     recentUses: listOf(text(recentUsesField)),
     boundNodeName: text('bound-node-name'),
+    replaceNodeName: text(replaceField),
     description: text('description'),
     usages: allUsages.filter((usage) => text(`usage-bootstrap-${usage}`) === 'true'),
   }
@@ -88,7 +93,8 @@ function fieldsOf(object: KubeObject): Fields {
 const listOf = (text = ''): string[] => text.split(',').filter((each) => each !== '')
 
 function problemsOf(fields: Fields, { metadata, immutable }: KubeObject): TokenProblem[] {
-  const { id, secret, expiration, extraGroups, maxUses, uses, boundNodeName } = fields
+  const { id, secret, expiration, extraGroups, maxUses, uses } = fields
+  const { boundNodeName, replaceNodeName } = fields
   const fits = (text: string | undefined, form: RegExp): boolean =>
     text === undefined || form.test(text)
   const wrongGroup = extraGroups.find((group) => !groupForm.test(group))
@@ -123,6 +129,11 @@ function problemsOf(fields: Fields, { metadata, immutable }: KubeObject): TokenP
     ],
     [fits(uses, /^\d{1,9}$/), usesField, 'must be a whole number'],
     [fits(boundNodeName, nodeNameForm), 'bound-node-name', 'must be the name of a node'],
+    [
+      replaceNodeName === undefined || (replaceNodeName === boundNodeName && maxUses === '1'),
+      replaceField,
+      'must equal bound-node-name, and max-uses must be 1: it replaces one machine, once',
+    ],
   ]
   return checks
     .filter(([isFine]) => !isFine)
@@ -131,7 +142,7 @@ function problemsOf(fields: Fields, { metadata, immutable }: KubeObject): TokenP
 
 function storedToken(fields: Fields): StoredToken {
   const { id, secret, expiration, extraGroups, maxUses, uses, recentUses } = fields
-  const { boundNodeName, description } = fields
+  const { boundNodeName, replaceNodeName, description } = fields
   const expiresAt = expiration === undefined ? undefined : parseTime(expiration)
   return {
     token: { id, secret: new Secret(secret) },
@@ -142,6 +153,7 @@ function storedToken(fields: Fields): StoredToken {
     ...(maxUses !== undefined && { maxUses: Number(maxUses) }),
     ...(uses !== undefined && { uses: Number(uses), recentUses }),
     ...(boundNodeName !== undefined && { boundNodeName }),
+    ...(replaceNodeName !== undefined && { replaceNodeName }),
   }
 }
 
@@ -165,7 +177,7 @@ function parseTime(text: string): number | undefined {
 /** Writes a token as its Secret. */
 export function tokenSecret(stored: StoredToken): KubeObject {
   const { token, expiresAt, usages, extraGroups, description, boundNodeName } = stored
-  const { maxUses, uses, recentUses } = stored
+  const { maxUses, uses, recentUses, replaceNodeName } = stored
   const fields: Record<string, string | undefined> = {
     'token-id': token.id,
     'token-secret': token.secret.reveal(),
@@ -177,6 +189,7 @@ export function tokenSecret(stored: StoredToken): KubeObject {
     [usesField]: uses === undefined ? undefined : String(uses),
     [recentUsesField]: recentUses?.join(','),
     'bound-node-name': boundNodeName,
+    [replaceField]: replaceNodeName,
   }
   const data: Record<string, string> = {}
   for (const [field, value] of Object.entries(fields))
@@ -197,8 +210,10 @@ export const isoSeconds = (ms: number): string => new Date(ms).toISOString().rep
 export const isExpired = ({ expiresAt }: StoredToken, now: number): boolean =>
   expiresAt !== undefined && expiresAt <= now
 
-/** Compares secrets in a time that tells nothing about them. */
-export function isSameSecret(a: Secret, b: Secret): boolean {
-  const [left, right] = [Buffer.from(a.reveal()), Buffer.from(b.reveal())]
-  return left.length === right.length && timingSafeEqual(left, right)
-}
+const comparisonKey = randomBytes(32)
+const digestOf = (secret: Secret): Buffer =>
+  createHmac('sha256', comparisonKey).update(secret.reveal()).digest()
+
+/** Compares secrets by digests of equal length: the time depends neither on their letters nor on which is longer. */
+export const isSameSecret = (a: Secret, b: Secret): boolean =>
+  timingSafeEqual(digestOf(a), digestOf(b))

@@ -32,8 +32,11 @@ export async function runGuard(values: GuardValues, io: Io): Promise<void> {
       verifier: found.verifier,
       audiences: await audiencesOf(values, found, host),
       output: outputOf(values),
+      allowedRequestHeaders: values.allowRequestHeader,
       limits: {
         maxRequestMs: values.maxRequestDuration,
+        bodyIdleMs: values.bodyIdleTimeout,
+        maxHeaderCount: values.maxHeaderCount,
         maxTunnelMs: values.maxTunnelDuration,
         tunnelIdleMs: values.tunnelIdleTimeout,
       },

@@ -36,10 +36,9 @@ export const issuerKeysCommand = defineCommand({
     },
   ],
   run: async ({ options: { dataDir, output } }, io) => {
-    const { openClusterAccess } = await import('../cluster-access.ts')
-    const { readSigningKeys } = await import('../../issuer/index.ts')
-    const { view } = await openClusterAccess(dataDirectory(dataDir, io))
-    const keys = await readSigningKeys({ view, clock: systemClock }, io.drain)
+    const { requestKeys } = await import('./key-request.ts')
+    const { signingKeysPath: path } = await import('../../issuer/index.ts')
+    const keys = await requestKeys(dataDirectory(dataDir, io), { method: 'GET', path }, io.drain)
     if (output === 'json') {
       io.stdout(`${JSON.stringify({ keys: keysAsJson(keys) })}\n`)
       return

@@ -1,13 +1,9 @@
-import {
-  CommandFailed,
-  kubeTime,
-  type OptionTable,
-  systemClock,
-  WrongUsage,
-} from '../../core/index.ts'
+import type { DataDirectory } from '../../apiserver/data-directory/index.ts'
+import { CommandFailed, kubeTime, type OptionTable, WrongUsage } from '../../core/index.ts'
 import type { KeyReport } from '../../issuer/index.ts'
 import { dataDirectory, dataDirectoryOption, outputOption } from '../cluster-source.ts'
 import { defineCommand } from '../command.ts'
+import type { Io } from '../io.ts'
 import { keysAsJson } from './keys.ts'
 
 /** Less would be no help: caches that heed our headers need it. */
@@ -27,6 +23,12 @@ const options = {
     type: 'boolean',
     default: false,
     describe: 'drop every key at once, because one was stolen; this ends all tokens',
+    group: 'Rotation',
+  },
+  'addon-tokens': {
+    type: 'boolean',
+    default: false,
+    describe: 'replace the key of add-on tokens instead (server with --addon-token-key dedicated)',
     group: 'Rotation',
   },
   yes: {
@@ -61,6 +63,18 @@ function plan(keys: readonly KeyReport[]): string {
   ].join('\n')
 }
 
+/** These tokens live for a minute: their key needs no stages. */
+async function rotateAddonKey(directory: DataDirectory, output: string, io: Io): Promise<void> {
+  const { openClusterAccess } = await import('../cluster-access.ts')
+  const { addonKeyRotationPath: path } = await import('../../addon/token/index.ts')
+  const { client } = await openClusterAccess(directory)
+  const { body } = await client.request({ method: 'POST', path, body: {} }, io.drain)
+  const { keyId } = JSON.parse(body.toString()) as { keyId: string }
+  io.stdout(
+    output === 'json' ? `${JSON.stringify({ keyId })}\n` : `key ${keyId} signs add-on tokens now\n`,
+  )
+}
+
 /** `sallyport issuer rotate`. */
 export const issuerRotateCommand = defineCommand({
   command: 'sallyport issuer rotate',
@@ -77,7 +91,13 @@ export const issuerRotateCommand = defineCommand({
       does: 'after a theft: only a new key counts from this moment on',
     },
   ],
-  run: async ({ options: { now, yes, showFor, dataDir, output } }, io) => {
+  run: async ({ options: { now, yes, showFor, addonTokens, dataDir, output } }, io) => {
+    if (addonTokens) {
+      if (now || showFor > shortestShowMs)
+        throw new WrongUsage('--addon-tokens goes with neither --now nor --show-for')
+      await rotateAddonKey(dataDirectory(dataDir, io), output, io)
+      return
+    }
     if (now && showFor > shortestShowMs)
       throw new WrongUsage('--now shows no key before it signs: leave out --show-for')
     if (now && !yes)
@@ -86,13 +106,11 @@ export const issuerRotateCommand = defineCommand({
         `--now breaks things:\n${damage.map((each) => `  - ${each}`).join('\n')}`,
         { hint: 'run it again with --yes, or leave --now out for a rotation that breaks nothing' },
       )
-    const { openClusterAccess } = await import('../cluster-access.ts')
-    const { beginRotation, replaceKeys } = await import('../../issuer/index.ts')
-    const { view } = await openClusterAccess(dataDirectory(dataDir, io))
-    const keeper = { view, clock: systemClock }
-    const keys = await (now
-      ? replaceKeys(keeper, io.drain)
-      : beginRotation(keeper, io.drain, showFor))
+    const { requestKeys } = await import('./key-request.ts')
+    const { keyRotationPath: path } = await import('../../issuer/index.ts')
+    const body = now ? { now } : { showMs: showFor }
+    const request = { method: 'POST', path, body } as const
+    const keys = await requestKeys(dataDirectory(dataDir, io), request, io.drain)
     if (output === 'json') io.stdout(`${JSON.stringify({ keys: keysAsJson(keys) })}\n`)
     else if (now)
       io.stdout(`only key ${keys[0]?.kid} counts from now on; every earlier token is dead\n`)

@@ -63,6 +63,13 @@ const options = {
     placeholder: 'NAME',
     defaultText: 'any',
   },
+  replace: {
+    type: 'string',
+    describe:
+      'replace the machine of this node: it joins under the old name, once, and the previous certificates are revoked',
+    group: token,
+    placeholder: 'NODE',
+  },
   'secret-length': {
     type: 'integer',
     min: 16,
@@ -110,6 +117,10 @@ export const tokenCreateCommand = defineCommand({
       does: 'good for one node of this name, for an hour',
     },
     {
+      line: 'sallyport token create --replace worker-1 --ttl 1h',
+      does: 'for a rebuilt machine that comes back as worker-1',
+    },
+    {
       line: 'sallyport token create --print-join-command kubeadm',
       does: 'the line for kubeadm, as kubeadm prints it',
     },
@@ -131,7 +142,8 @@ export const tokenCreateCommand = defineCommand({
 
 async function orderedToken(values: Values, io: Io): Promise<StoredToken> {
   const { readTokenSecret, tokenSecret } = await import('../../bootstrap/index.ts')
-  const { description, maxUses, nodeName, ttl } = values
+  const { description, replace, ttl } = values
+  const { maxUses, nodeName } = replace === undefined ? values : replacing(replace, values)
   const stored: StoredToken = {
     token: await chosenOrNew(values, io),
     usages: new Set<TokenUsage>(values.usages),
@@ -140,11 +152,19 @@ async function orderedToken(values: Values, io: Io): Promise<StoredToken> {
     ...(description !== undefined && { description }),
     ...(maxUses !== undefined && { maxUses }),
     ...(nodeName !== undefined && { boundNodeName: nodeName }),
+    ...(replace !== undefined && { replaceNodeName: replace }),
   }
   const [problem] = readTokenSecret(tokenSecret(stored)).problems
   if (problem)
     throw new WrongUsage(`${problem.field.replace(/^data\[(.*)\]$/, '$1')} ${problem.message}`)
   return stored
+}
+
+/** A token that replaces a machine is for its node only, and for one use. */
+function replacing(node: string, { nodeName = node, maxUses = 1 }: Values) {
+  if (nodeName !== node) throw new WrongUsage('--replace and --node-name must name the same node')
+  if (maxUses !== 1) throw new WrongUsage('--replace is for one machine; leave out --max-uses')
+  return { nodeName, maxUses }
 }
 
 /** The token that somebody has chosen, with a warning if it is easy to guess, or a new one. */
@@ -206,7 +226,7 @@ function jsonOf(stored: StoredToken, lines: InvitationLines | undefined): string
 
 function textOf(stored: StoredToken, lines: InvitationLines | undefined): string {
   const { id, secret } = stored.token
-  const { expiresAt, maxUses, boundNodeName } = stored
+  const { expiresAt, maxUses, boundNodeName, replaceNodeName } = stored
   const end =
     expiresAt === undefined
       ? 'it never expires'
@@ -216,6 +236,9 @@ function textOf(stored: StoredToken, lines: InvitationLines | undefined): string
       ? []
       : [`good for ${maxUses === 1 ? 'one node' : `${maxUses} nodes`}`]),
     ...(boundNodeName === undefined ? [] : [`only for the node ${boundNodeName}`]),
+    ...(replaceNodeName === undefined
+      ? []
+      : ['the certificates of the previous machine are revoked when it is used']),
   ]
   return [
     `token ${id}.${secret.reveal()}: ${[end, ...limits].join(', ')}`,

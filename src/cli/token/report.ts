@@ -4,7 +4,7 @@ import { type ClusterView, kubeTime } from '../../core/index.ts'
 /** A token as programs see it, without its secret. */
 export function tokenJson({ id, stored, problems }: TokenEntry, nowMs: number): object {
   if (!stored) return { id, problems: problems.map(({ field, message }) => `${field} ${message}`) }
-  const { expiresAt, description, maxUses, boundNodeName } = stored
+  const { expiresAt, description, maxUses, boundNodeName, replaceNodeName } = stored
   return {
     id,
     usages: [...stored.usages].sort(),
@@ -15,6 +15,7 @@ export function tokenJson({ id, stored, problems }: TokenEntry, nowMs: number): 
     }),
     ...(maxUses !== undefined && { maxUses, usesLeft: usesLeft(stored) }),
     ...(boundNodeName !== undefined && { nodeName: boundNodeName }),
+    ...(replaceNodeName !== undefined && { replaces: replaceNodeName }),
     ...(description !== undefined && { description }),
   }
 }

@@ -15,6 +15,7 @@ import {
   createTunnelServer,
   type ListeningPlaces,
   problemsOfTunnelServerOptions,
+  type TunnelServerConfig,
   type TunnelServerOptions,
 } from '../../tunnel/server/index.ts'
 import type { Io } from '../io.ts'
@@ -33,11 +34,8 @@ export async function runTunnelServer(
   giveHeapHeadroom()
   const log = createTunnelLogger(options, io)
   const config = configOfOptions(options)
-  const { isOn, allowedDestinations } = config.nodeTraffic
-  if (isOn && allowedDestinations.length === 0)
-    log.warn({}, 'agents are refused all that they dial: --allowed-destination is missing')
-  const asksCluster = config.agents?.tokens || config.leases || options.followRevocations
-  const cluster = asksCluster ? await openCluster(options, io, log) : undefined
+  warnOf(config, log)
+  const cluster = needsCluster(config, options) ? await openCluster(options, io, log) : undefined
   try {
     const server = createTunnelServer({ config, ...cluster?.parts, clock: systemClock, log })
     await runUntilDrained([...(cluster?.components ?? []), server], {
@@ -56,6 +54,26 @@ export async function runTunnelServer(
     cluster?.close()
   }
 }
+
+/** Says what an operator may not expect. */
+function warnOf({ nodeTraffic, agentIdentityCheck, strategies }: TunnelServerConfig, log: Logger) {
+  if (nodeTraffic.isOn && nodeTraffic.allowedDestinations.length === 0)
+    log.warn({}, 'agents are refused all that they dial: --allowed-destination is missing')
+  if (agentIdentityCheck === 'none')
+    log.warn({}, 'addresses that agents announce are not checked: --agent-identity-check is none')
+  const anyAgent = strategies.filter((name) => name === 'default' || name === 'least-loaded')
+  if (agentIdentityCheck === 'node' && anyAgent.length > 0)
+    log.warn(
+      { strategies: anyAgent },
+      'any agent gets traffic for destinations that belong to no node; without these strategies none does',
+    )
+}
+
+const needsCluster = (config: TunnelServerConfig, options: TunnelServerOptions): boolean =>
+  config.agents?.tokens !== undefined ||
+  config.leases !== undefined ||
+  options.followRevocations ||
+  config.agentIdentityCheck === 'node'
 
 /** What a server asks a cluster for. */
 interface AskedCluster {

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { stat } from 'node:fs/promises'
+import { rm, stat } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
@@ -119,30 +119,36 @@ const renewAfterMs = 30 * dayMs
 /** The kubeconfig under which this machine runs add-ons; made anew when it is old or the CA is another. */
 async function ensureMachineKubeconfig(
   { view, pki, url: server }: Serving,
-  namespace: string,
+  { name: addon, namespace }: PackagedAddon,
   where: { readonly directory: string; readonly clock: Clock; readonly signal: AbortSignal },
 ): Promise<string> {
   const { directory, clock, signal } = where
-  const file = join(directory, 'addons.kubeconfig')
+  const file = join(directory, `${addon}.kubeconfig`)
   const present = await readFileIfPresent(file)
   const authority = Buffer.from(pki.clusterCa.bundlePem).toString('base64')
   const isGood = present?.includes(authority) === true && present.includes(server)
   if (isGood && clock.now() - (await stat(file)).mtimeMs < renewAfterMs) return file
   const { createMachine } = await import('../../apiserver/users/index.ts')
   const { writeKubeconfig } = await import('../../kubeconfig/index.ts')
-  const machine = { name: machineName(), namespaces: [namespace], lifetimeMs, server } as const
+  const machine = {
+    name: machineName(addon),
+    namespaces: [namespace],
+    serviceAccounts: [addon],
+    lifetimeMs,
+    server,
+  } as const
   const { kubeconfig } = await createMachine(machine, { view, pki, clock }, signal)
   await writeKubeconfig(file, kubeconfig)
   return file
 }
 
 /** This machine's, as far as it can be the name of one. */
-function machineName(): string {
+function machineName(suffix: string): string {
   const plain = hostname()
     .toLowerCase()
     .replaceAll(/[^-a-z0-9]+/g, '-')
     .replaceAll(/^-+|-+$/g, '')
-  return `${plain.slice(0, 50) || 'machine'}-addons`
+  return `${plain.slice(0, 50) || 'machine'}-${suffix}`
 }
 
 /** What an add-on that runs beside the server needs. */
@@ -226,9 +232,10 @@ export class AddonProcess implements Component {
 
   async #run(addon: PackagedAddon): Promise<void> {
     const { serving, directory, clock, signal } = this.#parts
+    await removeOldRights(serving().view, { namespace: addon.namespace, directory }, signal)
     await ensureObjects(serving().view, addon.objects, signal)
     const where = { directory, clock, signal }
-    const kubeconfig = await ensureMachineKubeconfig(serving(), addon.namespace, where)
+    const kubeconfig = await ensureMachineKubeconfig(serving(), addon, where)
     const args = argumentsFor(addon, kubeconfig, await freePort())
     this.#namespace = addon.namespace
     this.#path = `/api/v1/proxy/namespaces/${addon.namespace}/services/${addon.name}/`
@@ -291,6 +298,33 @@ async function ensureObjects(
       if (!(error instanceof ApiError) || error.reason !== 'AlreadyExists') throw error
     })
   }
+}
+
+/**
+ * Deletes what earlier versions granted and this one does not: to act as any user, and to request tokens of every
+ * service account of the add-on's namespace.
+ */
+async function removeOldRights(
+  view: ClusterView,
+  { namespace, directory }: { readonly namespace: string; readonly directory: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const old = (kind: string, name: string, where = {}): KubeObject => ({
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind,
+    metadata: { name, ...where },
+  })
+  const objects = [
+    old('ClusterRoleBinding', 'whoami-acts-for-users'),
+    old('ClusterRole', 'whoami-acts-for-users'),
+    old('RoleBinding', `sallyport:workloads:${machineName('addons')}`, { namespace }),
+  ]
+  for (const object of objects) {
+    await view.write('delete', object, {}, signal).catch((error: unknown) => {
+      if (!(error instanceof ApiError) || error.reason !== 'NotFound') throw error
+    })
+  }
+  await rm(join(directory, 'addons.kubeconfig'), { force: true })
 }
 
 /** How news of add-ons are told. */

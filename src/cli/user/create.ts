@@ -1,9 +1,11 @@
+import { lstat } from 'node:fs/promises'
 import {
   type Clock,
   type ClusterView,
   CommandFailed,
   type OptionTable,
   type OptionValues,
+  problemOfUserName,
   SallyportError,
   systemClock,
   WrongUsage,
@@ -66,8 +68,9 @@ const options = {
 type Values = OptionValues<typeof options>
 
 function requireName(name: string): void {
-  if (name.trim() !== name || name === '' || /[\0-\x1f\x7f]/.test(name))
-    throw new WrongUsage(`${JSON.stringify(name)} cannot be a user name`)
+  const problem = problemOfUserName(name)
+  if (problem !== undefined)
+    throw new WrongUsage(`${JSON.stringify(name)} cannot be a user name: it ${problem}`)
   if (name.startsWith('system:'))
     throw new WrongUsage(`names that begin with system: are the cluster's own: ${name}`)
 }
@@ -91,6 +94,8 @@ export const userCreateCommand = defineCommand({
   ],
   run: async ({ options: values, args: [name = ''] }, io) => {
     requireOptions(name, values)
+    const file = values.out ?? `${name.replaceAll(/[^\w.@-]/g, '_')}.kubeconfig`
+    if (values.out === undefined) await requireFree(file)
     const { openClusterAccess } = await import('../cluster-access.ts')
     const { openPki } = await import('../../pki/index.ts')
     const { renderKubeconfig, writeKubeconfig } = await import('../../kubeconfig/index.ts')
@@ -113,12 +118,12 @@ export const userCreateCommand = defineCommand({
       parts,
       io.drain,
     )
-    const file = values.out ?? `${name.replaceAll(/[^\w.@-]/g, '_')}.kubeconfig`
     if (file === '-') {
       io.stdout(await renderKubeconfig(kubeconfig))
       return
     }
-    await writeKubeconfig(file, kubeconfig).catch((cause: unknown) => {
+    const as = values.out === undefined ? 'new' : 'any'
+    await writeKubeconfig(file, kubeconfig, as).catch((cause: unknown) => {
       const why = cause instanceof SallyportError ? cause.message : `cannot write ${file}`
       throw new CommandFailed('CANNOT_WRITE', why, {
         cause,
@@ -132,6 +137,15 @@ export const userCreateCommand = defineCommand({
     )
   },
 })
+
+/** A kubeconfig holds a key that may be nowhere else: none is overwritten that was not named. */
+async function requireFree(file: string): Promise<void> {
+  const found = await lstat(file).catch(() => undefined)
+  if (found)
+    throw new CommandFailed('FILE_EXISTS', `${file} exists already and is not overwritten`, {
+      hint: 'choose another file with --out, or replace this one by naming it there',
+    })
+}
 
 function requireOptions(name: string, { machine, namespace, group, server }: Values): void {
   requireName(name)

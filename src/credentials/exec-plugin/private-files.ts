@@ -1,7 +1,6 @@
 import { constants } from 'node:fs'
 import { lstat, mkdir, open } from 'node:fs/promises'
-import { userInfo } from 'node:os'
-import { systemErrorCode } from '../../core/index.ts'
+import { ownUserId, systemErrorCode } from '../../core/index.ts'
 
 /** Makes a directory that only its owner can use; says why an existing one must not be used. */
 export async function openPrivateDirectory(path: string): Promise<string | undefined> {
@@ -39,8 +38,8 @@ function problemOfOwner(
   path: string,
   { mode, uid }: { readonly mode: number; readonly uid: number },
 ): string | undefined {
-  const self = userInfo().uid
-  if (self === -1) return undefined // Windows: the user's own folders are private by their place
+  const self = ownUserId()
+  if (self === undefined) return undefined // Windows: the user's own folders are private by their place
   if (uid !== self) return `${path} belongs to another user`
   if ((mode & 0o077) === 0) return undefined
   return `${path} is open to other users (mode ${(mode & 0o777).toString(8)}): make it private with chmod go=`

@@ -1,7 +1,8 @@
 import type { Socket } from 'node:net'
 import type { Clock } from '../../core/index.ts'
-import { joinForWrite } from './flow-control.ts'
+import { FrameQueue } from './frame-queue.ts'
 import {
+  checkedFrameSize,
   defaultFrameBytes,
   defaultWindowBytes,
   errorCode,
@@ -9,7 +10,6 @@ import {
   FrameReader,
   frame,
   frameFlag,
-  frameHeader,
   frameType,
   goAwayFrame,
   Http2Error,
@@ -20,8 +20,18 @@ import {
   settingsFrame,
   settingsIn,
 } from './frames.ts'
-import { encodeHeaders, HeaderAssembly, type HeaderBlock, type HeaderField } from './hpack.ts'
+import { HeaderAssembly, type HeaderBlock, type HeaderField, headerFrames } from './hpack.ts'
 import { Http2Stream, type StreamHost } from './http2-stream.ts'
+import {
+  closeGraceMs,
+  maxFrameBytes,
+  maxIdlePings,
+  maxRefusals,
+  maxResets,
+  maxSettings,
+  openWindowBytes,
+  ratePeriodMs,
+} from './limits.ts'
 import { RateLimit } from './rate-limit.ts'
 
 /** What a connection tells its owner. */
@@ -41,31 +51,18 @@ export interface ConnectionOptions {
   readonly clock: Clock
 }
 
-/** Frames of this size save headers between two ends of ours; Go sends 16 KiB whatever it is told. */
-const maxFrameBytes = 1024 * 1024
-/** The connection's window while any of its streams is read; the streams have their own. */
-const openWindowBytes = 256 * 1024 * 1024
-/** Answers to PING and SETTINGS that the other end does not fetch. */
-const maxUnreadAnswerBytes = 4 * 1024 * 1024
-/** What costs the sender nothing and us something is allowed this often, and counted over this time. */
-const maxResets = 2_000
-const maxIdlePings = 1_000
-const maxSettings = 100
-const ratePeriodMs = 10_000
-/** How long the last frames may take to leave. */
-const closeGraceMs = 2_000
-
 /** An HTTP/2 connection (RFC 9113) with what gRPC needs of it, on a socket that is open already. */
 export class Http2Connection implements StreamHost {
   readonly #socket: Socket
   readonly #options: ConnectionOptions
   readonly #events: ConnectionEvents
   readonly #reader: FrameReader
-  readonly #assembly = new HeaderAssembly()
+  readonly #queue: FrameQueue
+  readonly #assembly: HeaderAssembly
   readonly #streams = new Map<number, Http2Stream>()
   readonly #blocked = new Set<Http2Stream>()
-  /** Frames of this turn of the event loop. */
-  #unsent: Buffer[] = []
+  /** What has arrived and waits until the frames that it would cause have room. */
+  #unread: Buffer | undefined
   readonly #pings: (() => void)[] = []
   #lastStreamId = 0
   #receiveWindow = defaultWindowBytes
@@ -73,6 +70,7 @@ export class Http2Connection implements StreamHost {
   #peerStreamWindow = defaultWindowBytes
   readonly #resets: RateLimit
   readonly #settings: RateLimit
+  readonly #refusals: RateLimit
   /** Pings while we have nothing to say; Go pings a lot in answer to data. */
   readonly #idlePings: RateLimit
   #reason: Error | undefined
@@ -91,6 +89,12 @@ export class Http2Connection implements StreamHost {
     this.#options = options
     this.#events = events
     this.heardAt = options.clock.monotonic()
+    this.#assembly = new HeaderAssembly(options.clock)
+    this.#queue = new FrameQueue(socket, {
+      room: () => this.#readOn(),
+      stalled: () => this.destroy(new Http2Error('ENHANCE_YOUR_CALM', 'it reads no responses')),
+    })
+    this.#refusals = new RateLimit(maxRefusals, ratePeriodMs, options.clock)
     this.#resets = new RateLimit(maxResets, ratePeriodMs, options.clock)
     this.#settings = new RateLimit(maxSettings, ratePeriodMs, options.clock)
     this.#idlePings = new RateLimit(maxIdlePings, ratePeriodMs, options.clock)
@@ -103,6 +107,7 @@ export class Http2Connection implements StreamHost {
           if (isLast) this.#streams.get(streamId)?.receiveEnd()
         },
         frame: (received) => this.#received(received),
+        mustWait: () => this.#isClosing || this.#queue.isFull,
       },
       maxFrameBytes,
       isServer ? preface : Buffer.alloc(0),
@@ -154,7 +159,7 @@ export class Http2Connection implements StreamHost {
   /** Says goodbye and closes once everything written has left. */
   close(code: number = errorCode.NO_ERROR): void {
     if (this.#isClosing) return
-    this.#flush()
+    this.#queue.flush()
     this.#isClosing = true
     const last = this.#options.side === 'server' ? this.#lastStreamId : 0
     this.#socket.end(goAwayFrame(last, code))
@@ -171,46 +176,26 @@ export class Http2Connection implements StreamHost {
   write(parts: readonly Buffer[], stream: Http2Stream): void {
     if (this.#isClosing || this.#socket.destroyed) return
     this.#idlePings.reset()
-    for (const part of parts) this.#unsent.push(part)
-    this.#flush(() => stream.progress())
+    this.#queue.write(parts, () => stream.progress())
   }
 
-  /** Small frames wait for each other: every system call wakes the other end up. */
   #send(...parts: readonly Buffer[]): void {
-    if (this.#isClosing || this.#socket.destroyed) return
-    if (this.#unsent.length === 0) setImmediate(() => this.#flush())
-    for (const part of parts) this.#unsent.push(part)
-  }
-
-  #flush(written?: () => void): void {
-    const parts = this.#unsent
-    if (parts.length === 0 || this.#socket.destroyed || this.#socket.writableEnded) return
-    this.#unsent = []
-    const slabs = joinForWrite(parts)
-    for (const [index, slab] of slabs.entries())
-      this.#socket.write(slab.bytes, () => {
-        slab.release()
-        if (index === slabs.length - 1) written?.()
-      })
+    if (!this.#isClosing && !this.#socket.destroyed) this.#queue.add(...parts)
   }
 
   sendSoon(bytes: Buffer): void {
     this.#send(bytes)
   }
 
+  /** A request was refused or a stream reset by this end: what caused it may not be repeated for ever. */
+  refused(): void {
+    if (this.#refusals.allows()) return
+    this.#fail(new Http2Error('ENHANCE_YOUR_CALM', 'it causes too many refusals'))
+  }
+
   sendHeaders(stream: Http2Stream, fields: readonly HeaderField[], isLast: boolean): void {
-    const block = encodeHeaders(fields)
-    const parts: Buffer[] = []
-    for (let start = 0; start === 0 || start < block.length; start += this.maxFrameBytes) {
-      const piece = block.subarray(start, start + this.maxFrameBytes)
-      const isWhole = start + piece.length >= block.length
-      const flags =
-        (isWhole ? frameFlag.END_HEADERS : 0) | (isLast && start === 0 ? frameFlag.END_STREAM : 0)
-      const type = start === 0 ? frameType.HEADERS : frameType.CONTINUATION
-      parts.push(frameHeader(type, flags, stream.id, piece.length), piece)
-    }
     this.#idlePings.reset()
-    this.#send(...parts)
+    this.#send(...headerFrames(stream.id, fields, isLast, this.maxFrameBytes))
   }
 
   nowMs(): number {
@@ -245,13 +230,34 @@ export class Http2Connection implements StreamHost {
   #read(chunk: Buffer): void {
     if (this.#isClosing) return
     this.heardAt = this.#options.clock.monotonic()
+    if (this.#unread) {
+      this.#unread = Buffer.concat([this.#unread, chunk])
+      return
+    }
     try {
-      this.#reader.push(chunk)
+      const unread = this.#reader.push(chunk)
+      if (this.#isClosing || !this.#queue.isFull) return
+      this.#unread = unread
+      this.#socket.pause()
+      this.#queue.awaitRoom()
     } catch (error) {
       if (!(error instanceof Http2Error)) throw error
-      this.#reason ??= error
-      this.close(error.errorCode)
+      this.#fail(error)
     }
+  }
+
+  /** Goes on after the queue was full. */
+  #readOn(): void {
+    if (this.#isClosing) return
+    const unread = this.#unread
+    this.#unread = undefined
+    this.#socket.resume()
+    if (unread) this.#read(unread)
+  }
+
+  #fail(error: Http2Error): void {
+    this.#reason ??= error
+    this.close(error.errorCode)
   }
 
   #dataBegins(streamId: number, bytes: number): void {
@@ -300,6 +306,9 @@ export class Http2Connection implements StreamHost {
   #receivedHeaders({ streamId, fields, isLast }: HeaderBlock): void {
     const known = this.#streams.get(streamId)
     if (known) {
+      // Only trailers follow the headers of a request (RFC 9113 §8.1).
+      if (this.#options.side === 'server' && !isLast)
+        throw new Http2Error('PROTOCOL_ERROR', 'it sends the headers of a request twice')
       known.receiveHeaders(fields, isLast)
       return
     }
@@ -309,6 +318,7 @@ export class Http2Connection implements StreamHost {
     this.#lastStreamId = streamId
     const stream = new Http2Stream(streamId, this, this.#peerStreamWindow)
     if (this.#streams.size >= this.#options.maxStreams) {
+      this.refused()
       this.#send(numberFrame(frameType.RST_STREAM, streamId, errorCode.REFUSED_STREAM))
       return
     }
@@ -323,10 +333,10 @@ export class Http2Connection implements StreamHost {
     if (payload.length % 6 !== 0)
       throw new Http2Error('FRAME_SIZE_ERROR', 'its settings are cut off')
     for (const [id, value] of settingsIn(payload)) {
-      if (id === settingId.MAX_FRAME_SIZE) this.maxFrameBytes = frameSize(value)
+      if (id === settingId.MAX_FRAME_SIZE) this.maxFrameBytes = checkedFrameSize(value)
       if (id === settingId.INITIAL_WINDOW_SIZE) this.#receivedInitialWindow(value)
     }
-    this.#answer(frame(frameType.SETTINGS, frameFlag.ACK, 0, Buffer.alloc(0)))
+    this.#send(frame(frameType.SETTINGS, frameFlag.ACK, 0, Buffer.alloc(0)))
   }
 
   #receivedInitialWindow(value: number): void {
@@ -345,14 +355,7 @@ export class Http2Connection implements StreamHost {
     }
     if (!this.#idlePings.allows())
       throw new Http2Error('ENHANCE_YOUR_CALM', 'it sends too many pings')
-    this.#answer(frame(frameType.PING, frameFlag.ACK, 0, payload))
-  }
-
-  /** Answers as long as the other end fetches the answers. */
-  #answer(bytes: Buffer): void {
-    if (this.#socket.writableLength > maxUnreadAnswerBytes)
-      throw new Http2Error('ENHANCE_YOUR_CALM', 'it asks and does not read')
-    this.#send(bytes)
+    this.#send(frame(frameType.PING, frameFlag.ACK, 0, payload))
   }
 
   #receivedWindow(streamId: number, payload: Buffer): void {
@@ -369,7 +372,9 @@ export class Http2Connection implements StreamHost {
       throw new Http2Error('FLOW_CONTROL_ERROR', 'its window is too large')
     const waiting = [...this.#blocked]
     this.#blocked.clear()
-    for (const stream of waiting) stream.pump()
+    for (const stream of waiting)
+      if (this.sendWindow > 0) stream.pump()
+      else this.#blocked.add(stream)
   }
 
   #receivedReset(streamId: number, payload: Buffer): void {
@@ -384,14 +389,10 @@ export class Http2Connection implements StreamHost {
 
   #closed(): void {
     this.#isClosing = true
+    this.#queue.stop()
+    this.#unread = undefined
     const ending = { isLost: true, ...(this.#reason && { error: this.#reason }) }
     for (const stream of this.#streams.values()) stream.close(ending)
     this.#events.closed(this.#reason)
   }
-}
-
-function frameSize(value: number): number {
-  if (value < defaultFrameBytes || value >= 2 ** 24)
-    throw new Http2Error('PROTOCOL_ERROR', 'its frame size is out of range')
-  return value
 }

@@ -1,4 +1,5 @@
 import { SallyportError } from '../../core/index.ts'
+import { maxCollectedBytes } from './limits.ts'
 
 /** HTTP/2's frame types (RFC 9113 §6). */
 export const frameType = {
@@ -45,6 +46,8 @@ export const maxWindowBytes = 2 ** 31 - 1
 
 /** The frame size that every end takes. */
 export const defaultFrameBytes = 16_384
+
+const noBytes = Buffer.alloc(0)
 
 /** A frame's header; the payload follows. */
 export function frameHeader(type: number, flags: number, streamId: number, length: number): Buffer {
@@ -119,6 +122,13 @@ export class Http2Error extends SallyportError {
   }
 }
 
+/** The value of SETTINGS_MAX_FRAME_SIZE if it is allowed (RFC 9113 §6.5.2). */
+export function checkedFrameSize(value: number): number {
+  if (value < defaultFrameBytes || value >= 2 ** 24)
+    throw new Http2Error('PROTOCOL_ERROR', 'its frame size is out of range')
+  return value
+}
+
 /** A frame other than DATA, or a padded one, read as a whole. */
 export interface Frame {
   readonly type: number
@@ -135,10 +145,9 @@ export interface FrameHandler {
   data(streamId: number, chunk: Buffer): void
   dataEnds(streamId: number, isLast: boolean): void
   frame(frame: Frame): void
+  /** Whether the next frame must not be read yet. */
+  mustWait(): boolean
 }
-
-/** What has to be collected before it can be understood is never longer than this. */
-const maxCollectedBytes = 64 * 1024
 
 /** Cuts a byte stream into frames; payload of DATA is handed on as it comes, in parts of the same memory. */
 export class FrameReader {
@@ -151,7 +160,9 @@ export class FrameReader {
   #flags = 0
   #streamId = 0
   #remaining = 0
-  #collected: Buffer[] | undefined
+  /** Memory for a frame that arrives in pieces, however small they are. */
+  #collected: Buffer | undefined
+  #isCollecting = false
   #isWithinFrame = false
 
   constructor(handler: FrameHandler, maxFrameBytes: number, greeting: Buffer) {
@@ -160,7 +171,8 @@ export class FrameReader {
     this.#greeting = greeting
   }
 
-  push(chunk: Buffer): void {
+  /** Returns what it left unread because it has to wait; that comes first when it goes on. */
+  push(chunk: Buffer): Buffer | undefined {
     let rest = this.#greeting.length > 0 ? this.#greeted(chunk) : chunk
     if (this.#held !== undefined && rest.length > 0) {
       const taken = Math.min(frameHeaderBytes - this.#held.length, rest.length)
@@ -169,7 +181,7 @@ export class FrameReader {
       this.#held = undefined
       this.#feed(header)
     }
-    if (rest.length > 0) this.#feed(rest)
+    return rest.length > 0 ? this.#feed(rest) : undefined
   }
 
   #greeted(chunk: Buffer): Buffer {
@@ -180,18 +192,20 @@ export class FrameReader {
     return chunk.subarray(length)
   }
 
-  #feed(chunk: Buffer): void {
+  #feed(chunk: Buffer): Buffer | undefined {
     let position = 0
     while (position < chunk.length) {
       if (this.#isWithinFrame) position = this.#continue(chunk, position)
+      else if (this.#handler.mustWait()) return chunk.subarray(position)
       else if (chunk.length - position < frameHeaderBytes) {
-        this.#held = chunk.subarray(position)
-        return
+        this.#held = Buffer.from(chunk.subarray(position))
+        return undefined
       } else {
         this.#begin(chunk, position)
         position += frameHeaderBytes
       }
     }
+    return undefined
   }
 
   #begin(chunk: Buffer, position: number): void {
@@ -204,27 +218,29 @@ export class FrameReader {
     if (this.#remaining > (isData ? this.#maxFrameBytes : maxCollectedBytes))
       throw new Http2Error('FRAME_SIZE_ERROR', `a frame of ${this.#remaining} bytes is too long`)
     if (this.#type === frameType.DATA) this.#handler.dataBegins(this.#streamId, this.#remaining)
-    this.#collected = isData ? undefined : []
-    if (this.#remaining === 0) this.#complete()
+    this.#isCollecting = !isData
+    if (this.#remaining === 0) this.#complete(noBytes)
   }
 
   #continue(chunk: Buffer, position: number): number {
     const end = Math.min(chunk.length, position + this.#remaining)
     const part = chunk.subarray(position, end)
+    if (!this.#isCollecting) this.#handler.data(this.#streamId, part)
+    else if (this.#collected || part.length < this.#remaining) this.#collect(part)
     this.#remaining -= part.length
-    if (this.#collected) this.#collected.push(part)
-    else this.#handler.data(this.#streamId, part)
-    if (this.#remaining === 0) this.#complete()
+    if (this.#remaining === 0) this.#complete(this.#collected ?? part)
     return end
   }
 
-  #complete(): void {
+  #collect(part: Buffer): void {
+    this.#collected ??= Buffer.allocUnsafe(this.#remaining)
+    part.copy(this.#collected, this.#collected.length - this.#remaining)
+  }
+
+  #complete(payload: Buffer): void {
     this.#isWithinFrame = false
-    const collected = this.#collected
     this.#collected = undefined
-    if (collected) {
-      const payload =
-        collected.length === 1 && collected[0] ? collected[0] : Buffer.concat(collected)
+    if (this.#isCollecting) {
       if (this.#type !== frameType.DATA) {
         this.#handler.frame({
           type: this.#type,

@@ -1,4 +1,21 @@
-import { type Frame, frameFlag, frameType, Http2Error, withoutPadding } from './frames.ts'
+import type { Clock } from '../../core/index.ts'
+import {
+  type Frame,
+  frameFlag,
+  frameHeader,
+  frameType,
+  Http2Error,
+  withoutPadding,
+} from './frames.ts'
+import {
+  maxBlockBytes,
+  maxBlockPieces,
+  maxDecodedHeaderBytes,
+  maxHeaderListBytes,
+  maxTableBytes,
+  ratePeriodMs,
+} from './limits.ts'
+import { RateLimit } from './rate-limit.ts'
 
 /** How many bits stand for each byte (RFC 7541, appendix B); the code is canonical, so that is all there is to know. */
 // biome-ignore format: a table of sixteen columns
@@ -123,11 +140,6 @@ const staticTable: readonly (readonly [string, string])[] = [
 /** A header field: name and value. */
 export type HeaderField = readonly [name: string, value: string]
 
-/** What the other end's encoder may remember; HTTP/2's default. */
-const maxTableBytes = 4_096
-/** Headers that are longer than this, once unpacked, are an attack. */
-const maxHeaderListBytes = 64 * 1024
-
 const sizeOf = ([name, value]: HeaderField): number => name.length + value.length + 32
 
 /** Decodes the header blocks of one connection (RFC 7541), in their order. */
@@ -138,6 +150,8 @@ export class HpackDecoder {
   #tableLimit = maxTableBytes
   #block: Buffer = Buffer.alloc(0)
   #position = 0
+  /** The size of the last list of fields, as HTTP/2 counts it (RFC 9113 §10.5.1). */
+  listBytes = 0
 
   decode(block: Buffer): HeaderField[] {
     this.#block = block
@@ -152,6 +166,7 @@ export class HpackDecoder {
         throw new Http2Error('ENHANCE_YOUR_CALM', 'its headers are too long')
       fields.push(field)
     }
+    this.listBytes = bytes
     return fields
   }
 
@@ -263,6 +278,26 @@ export const encodeHeaders = (fields: readonly HeaderField[]): Buffer =>
     ]),
   )
 
+/** The parts of a HEADERS frame and of the CONTINUATION frames that it needs. */
+export function headerFrames(
+  streamId: number,
+  fields: readonly HeaderField[],
+  isLast: boolean,
+  maxFrameBytes: number,
+): Buffer[] {
+  const block = encodeHeaders(fields)
+  const parts: Buffer[] = []
+  for (let start = 0; start === 0 || start < block.length; start += maxFrameBytes) {
+    const piece = block.subarray(start, start + maxFrameBytes)
+    const isWhole = start + piece.length >= block.length
+    const flags =
+      (isWhole ? frameFlag.END_HEADERS : 0) | (isLast && start === 0 ? frameFlag.END_STREAM : 0)
+    const type = start === 0 ? frameType.HEADERS : frameType.CONTINUATION
+    parts.push(frameHeader(type, flags, streamId, piece.length), piece)
+  }
+  return parts
+}
+
 /** A whole block of headers. */
 export interface HeaderBlock {
   readonly streamId: number
@@ -270,14 +305,16 @@ export interface HeaderBlock {
   readonly isLast: boolean
 }
 
-/** Limits for a block in pieces, so that nobody can go on for ever. */
-const maxBlockBytes = 64 * 1024
-const maxPieces = 16
-
 /** Puts blocks of headers together from their frames, and unpacks them. */
 export class HeaderAssembly {
   readonly #decoder = new HpackDecoder()
+  /** One byte of a block stands for up to 4 KiB of fields, so the fields are counted as well. */
+  readonly #decoded: RateLimit
   #open: { streamId: number; isLast: boolean; pieces: Buffer[]; bytes: number } | undefined
+
+  constructor(clock: Clock) {
+    this.#decoded = new RateLimit(maxDecodedHeaderBytes, ratePeriodMs, clock)
+  }
 
   /** Takes any frame; a block that has begun allows no other frame in between. */
   accept(frame: Frame): HeaderBlock | undefined {
@@ -311,11 +348,13 @@ export class HeaderAssembly {
     if (!open) return undefined
     open.pieces.push(piece)
     open.bytes += piece.length
-    if (open.bytes > maxBlockBytes || open.pieces.length > maxPieces)
+    if (open.bytes > maxBlockBytes || open.pieces.length > maxBlockPieces)
       throw new Http2Error('ENHANCE_YOUR_CALM', 'its headers are too long')
     if ((flags & frameFlag.END_HEADERS) === 0) return undefined
     this.#open = undefined
     const fields = this.#decoder.decode(Buffer.concat(open.pieces))
+    if (!this.#decoded.allows(this.#decoder.listBytes))
+      throw new Http2Error('ENHANCE_YOUR_CALM', 'it sends too many headers')
     return { streamId: open.streamId, fields, isLast: open.isLast }
   }
 }

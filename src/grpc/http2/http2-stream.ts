@@ -1,4 +1,4 @@
-import { FlightWindow, SendQueue } from './flow-control.ts'
+import { FlightWindow, HeldChunks, SendQueue } from './flow-control.ts'
 import {
   defaultWindowBytes,
   errorCode,
@@ -51,6 +51,8 @@ export interface StreamHost {
   /** Sends a small frame, together with others. */
   sendSoon(bytes: Buffer): void
   sendHeaders(stream: Http2Stream, fields: readonly HeaderField[], isLast: boolean): void
+  /** Counts a request that was refused or a stream that this end reset. */
+  refused(): void
   /** The connection's window follows the streams that are read. */
   openWindow(): void
   /** The stream waits for a window. */
@@ -65,6 +67,8 @@ export class Http2Stream {
   readonly #queue = new SendQueue()
   #observer: StreamObserver | undefined
   #events: StreamEvents | undefined
+  /** What came before somebody read: data, then the end of it, then the stream's own. */
+  readonly #earlyData = new HeldChunks()
   #early: ((events: StreamEvents) => void)[] = []
   readonly #flight = new FlightWindow()
   #receiveWindow = defaultWindowBytes
@@ -101,6 +105,7 @@ export class Http2Stream {
     this.#events = events
     const early = this.#early
     this.#early = []
+    for (const chunk of this.#earlyData.take()) events.data(chunk)
     for (const report of early) report(events)
     if (this.#isClosed || this.#isEndReceived) return
     this.#host.openWindow()
@@ -172,8 +177,22 @@ export class Http2Stream {
     if (this.#isEndReceived) this.close({})
   }
 
+  /** Responds with headers only and reads no more of the request (RFC 9113 §8.1). */
+  refuse(fields: readonly HeaderField[]): void {
+    if (this.#isClosed) return
+    this.#host.refused()
+    this.sendHeaders(fields, true)
+    this.#sendReset(errorCode.NO_ERROR)
+  }
+
   /** Ends both directions at once. */
   reset(code: number): void {
+    if (this.#isClosed) return
+    this.#host.refused()
+    this.#sendReset(code)
+  }
+
+  #sendReset(code: number): void {
     if (this.#isClosed) return
     this.#host.sendSoon(numberFrame(frameType.RST_STREAM, this.id, code))
     this.close({})
@@ -208,7 +227,7 @@ export class Http2Stream {
   receiveData(chunk: Buffer): void {
     if (this.#isClosed) return
     if (this.#events) this.#events.data(chunk)
-    else this.#early.push((events) => events.data(chunk))
+    else this.#earlyData.push(chunk)
   }
 
   receiveEnd(): void {

@@ -1,5 +1,5 @@
 export { Http2Connection } from './connection.ts'
-export { SendQueue } from './flow-control.ts'
+export { HeldChunks, minKeptBytes, SendQueue } from './flow-control.ts'
 export { errorCode } from './frames.ts'
 export type { HeaderField } from './hpack.ts'
 export type { Http2Stream, StreamEnding } from './http2-stream.ts'

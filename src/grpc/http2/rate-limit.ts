@@ -14,13 +14,14 @@ export class RateLimit {
     this.#clock = clock
   }
 
-  allows(): boolean {
+  allows(amount = 1): boolean {
     const now = this.#clock.monotonic()
     if (now - this.#periodStart > this.#periodMs) {
       this.#periodStart = now
       this.#count = 0
     }
-    return ++this.#count <= this.#limit
+    this.#count += amount
+    return this.#count <= this.#limit
   }
 
   reset(): void {

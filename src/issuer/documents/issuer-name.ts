@@ -4,13 +4,9 @@ import { type ClusterView, isRecord, type KubeObject, wellKnownKinds } from '../
 
 const recordKey = { namespace: 'kube-system', name: 'sallyport-issuer' } as const
 
-/** Where the keys of a cluster's issuer are: in files of its servers, or in the cluster itself. */
-export type KeySource = 'files' | 'cluster'
-
 /** What a cluster keeps about its issuer. */
 export interface IssuerRecord {
   readonly issuer: string
-  readonly keys: KeySource
   /** The issuer that has signed since the last start. */
   readonly signing: string
 }
@@ -21,7 +17,6 @@ export interface IssuerStart {
   readonly firstIssuer: string
   /** Those that the server was given, the one that signs first; none to take the one that is kept. */
   readonly given: readonly string[]
-  readonly keys: KeySource
 }
 
 /** The issuer that a cluster keeps. */
@@ -62,12 +57,12 @@ export async function keptIssuer(
 
 /** What is kept from this start on. */
 function recordAt(
-  { firstIssuer, given, keys }: IssuerStart,
+  { firstIssuer, given }: IssuerStart,
   known: IssuerRecord | undefined,
 ): IssuerRecord {
   const issuer = known?.issuer || firstIssuer
   const [signing = issuer] = given
-  return { issuer, keys, signing }
+  return { issuer, signing }
 }
 
 function droppedSince(
@@ -94,10 +89,9 @@ function dataOf(object: KubeObject | undefined): Readonly<Record<string, unknown
 }
 
 function recordIn(object: KubeObject): IssuerRecord {
-  const { issuer, keys, signing } = dataOf(object)
+  const { issuer, signing } = dataOf(object)
   return {
     issuer: typeof issuer === 'string' ? issuer : '',
-    keys: keys === 'files' ? 'files' : 'cluster',
     signing: typeof signing === 'string' ? signing : '',
   }
 }

@@ -1,15 +1,6 @@
-import { changeObject } from '../../client/index.ts'
-import {
-  type Clock,
-  type ClusterView,
-  CommandFailed,
-  type KubeObject,
-  kubeTime,
-  wellKnownKinds,
-} from '../../core/index.ts'
+import { type Clock, CommandFailed, kubeTime, type SealedValues } from '../../core/index.ts'
 import { type Algorithm, type SigningKey, signingKey } from '../../jose/index.ts'
 import { generateRsaKey } from '../../pki/index.ts'
-import { readIssuerRecord } from '../documents/issuer-name.ts'
 import {
   defaultRotationTimes,
   droppedAt,
@@ -20,13 +11,24 @@ import {
   stageOf,
   withOnlyKey,
 } from './key-ring.ts'
-import { parseRing, renderRing, type StoredRing, signingKeysKey, withNewKey } from './key-secret.ts'
+import {
+  decodeRing,
+  encodeRing,
+  type StoredRing,
+  signingKeysName,
+  withNewKey,
+} from './stored-ring.ts'
+
+/** Where a server shows its signing keys, without their private halves. */
+export const signingKeysPath = '/issuer/v1/keys'
+/** Where a server is told to rotate them. */
+export const keyRotationPath = '/issuer/v1/keys/rotate'
 
 const times = defaultRotationTimes
 
 /** Whose keys, and what time it is. */
 export interface KeyKeeper {
-  readonly view: ClusterView
+  readonly values: SealedValues
   readonly clock: Clock
 }
 
@@ -40,22 +42,21 @@ export interface KeyReport extends RingKey {
 
 /** The signing keys of a cluster, the oldest first. */
 export async function readSigningKeys(
-  { view, clock }: KeyKeeper,
+  { values, clock }: KeyKeeper,
   signal: AbortSignal,
 ): Promise<readonly KeyReport[]> {
-  await requireKeptKeys(view, signal)
-  const secret = await view.get(wellKnownKinds.secret, signingKeysKey, signal)
-  return reportsOf(storedIn(secret), clock.now())
+  const found = await values.get(signingKeysName, signal)
+  return reportsOf(storedIn(found?.value), clock.now())
 }
 
 /** Publishes a further key, which takes over once every cache has it, or later if copies of the documents need longer. */
 export function beginRotation(
-  { view, clock }: KeyKeeper,
+  { values, clock }: KeyKeeper,
   signal: AbortSignal,
   showMs: number = times.publishMs,
 ): Promise<readonly KeyReport[]> {
   const now = clock.now()
-  return change(view, now, signal, (stored, key) => {
+  return change(values, now, signal, (stored, key) => {
     const coming = stored.ring.find(({ signsFrom }) => signsFrom > now)
     if (coming)
       throw new CommandFailed(
@@ -79,50 +80,37 @@ const tooManyKeys = (count: number): CommandFailed =>
 
 /** Drops every key for a new one, at once: for keys that somebody else may have. */
 export function replaceKeys(
-  { view, clock }: KeyKeeper,
+  { values, clock }: KeyKeeper,
   signal: AbortSignal,
 ): Promise<readonly KeyReport[]> {
   const now = clock.now()
-  return change(view, now, signal, (_stored, key) => ({
+  return change(values, now, signal, (_stored, key) => ({
     ring: withOnlyKey(key.kid, now),
     keys: new Map([[key.kid, key]]),
   }))
 }
 
 async function change(
-  view: ClusterView,
+  values: SealedValues,
   now: number,
   signal: AbortSignal,
   decide: (stored: StoredRing, key: SigningKey) => StoredRing,
 ): Promise<readonly KeyReport[]> {
-  await requireKeptKeys(view, signal)
   const key = signingKey(await generateRsaKey())
   let changed: StoredRing | undefined
-  await changeObject(
-    { view, kind: wellKnownKinds.secret, key: signingKeysKey },
+  await values.change(
+    signingKeysName,
     (present) => {
       changed = decide(storedIn(present), key)
-      return renderRing(changed, present)
+      return encodeRing(changed)
     },
     signal,
   )
   return changed ? reportsOf(changed, now) : []
 }
 
-async function requireKeptKeys(view: ClusterView, signal: AbortSignal): Promise<void> {
-  const record = await readIssuerRecord(view, signal)
-  if (record?.keys !== 'files') return
-  throw new CommandFailed(
-    'KEYS_IN_FILES',
-    'the server takes its keys from files (--service-account-signing-key-file), so only they say which keys there are',
-    {
-      hint: 'add the public half of the next key to --service-account-key-file of every server, wait until caches have it, then change the signing key; or leave both flags out to keep the keys in the cluster',
-    },
-  )
-}
-
-function storedIn(secret: KubeObject | undefined): StoredRing {
-  if (secret) return parseRing(secret)
+function storedIn(value: Buffer | undefined): StoredRing {
+  if (value) return decodeRing(value)
   throw new CommandFailed('NO_SIGNING_KEYS', 'the cluster keeps no signing keys', {
     hint: 'a server makes the first one when it starts',
   })

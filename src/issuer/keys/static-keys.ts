@@ -1,5 +1,4 @@
-import { readFile } from 'node:fs/promises'
-import { CommandFailed, systemErrorCode } from '../../core/index.ts'
+import { CommandFailed, readTrustedFile, systemErrorCode } from '../../core/index.ts'
 import {
   KeyRefused,
   KeySet,
@@ -34,8 +33,9 @@ async function readKeys<Keys>(
   read: (pem: string, where: string) => Keys,
 ): Promise<Keys> {
   try {
-    return read(await readFile(file, 'utf8'), file)
+    return read(await readTrustedFile(file, 'given'), file)
   } catch (cause) {
+    if (cause instanceof CommandFailed) throw cause
     if (cause instanceof KeyRefused)
       throw new CommandFailed('ISSUER_KEY_REFUSED', cause.message, { cause })
     const why = systemErrorCode(cause) ?? 'unknown error'

@@ -1,12 +1,13 @@
+import { randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { type KubeObject, type Logger, silentLogger, wellKnownKinds } from '../../core/index.ts'
+import { type Logger, type SealedValues, silentLogger } from '../../core/index.ts'
 import { signingKey } from '../../jose/index.ts'
 import { privateKeyFor } from '../../jose/jose.suite.ts'
-import { FakeClusterView } from '../../testing/fake-cluster-view.ts'
+import { openMemoryStore, SealedStore } from '../../storage/index.ts'
 import { defaultRotationTimes as times } from './key-ring.ts'
-import { renderRing, signingKeysKey } from './key-secret.ts'
 import { beginRotation, readSigningKeys, replaceKeys } from './rotation.ts'
 import { StoredKeys, type StoredKeysParts } from './stored-keys.ts'
+import { encodeRing, signingKeysName } from './stored-ring.ts'
 
 const clock = { now: () => Date.now(), monotonic: () => Date.now() }
 const firstKey = privateKeyFor('ES256')
@@ -14,37 +15,67 @@ const hour = 3_600_000
 const day = 24 * hour
 
 let ending: AbortController
-let view: FakeClusterView
+let values: TestValues
 beforeEach(() => {
   vi.useFakeTimers({
     now: 1_800_000_000_000,
     toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date'],
   })
   ending = new AbortController()
-  view = new FakeClusterView()
+  values = new TestValues()
 })
 afterEach(() => {
   ending.abort()
   vi.useRealTimers()
 })
 
+/** Sealed values in memory, out of reach if a test says so. */
+class TestValues implements SealedValues {
+  readonly #sealed = new SealedStore(openMemoryStore(), randomBytes(32), silentLogger)
+  failure: Error | undefined
+  /** What is written is there at once; the response to the writer comes when it may. */
+  response = Promise.resolve()
+
+  async get(...args: Parameters<SealedValues['get']>) {
+    if (this.failure) throw this.failure
+    return this.#sealed.get(...args)
+  }
+
+  async change(...args: Parameters<SealedValues['change']>) {
+    if (this.failure) throw this.failure
+    const { response } = this
+    const isWritten = await this.#sealed.change(...args)
+    await response
+    return isWritten
+  }
+
+  watch(...args: Parameters<SealedValues['watch']>) {
+    this.#sealed.watch(...args)
+  }
+
+  /** Writes as another server does. */
+  async put(value: Buffer): Promise<void> {
+    await this.#sealed.change(signingKeysName, () => value, new AbortController().signal)
+  }
+}
+
 const open = (more: Partial<StoredKeysParts> = {}): Promise<StoredKeys> =>
   StoredKeys.open({
-    view,
+    values,
     clock,
     log: silentLogger,
     signal: ending.signal,
     firstKey: async () => firstKey,
     ...more,
   })
-const keeper = () => ({ view, clock })
+const keeper = () => ({ values, clock })
 const stages = async (): Promise<string> => {
   const keys = await readSigningKeys(keeper(), ending.signal)
   return keys.map(({ stage }) => stage).join(', ')
 }
 const kidsOf = (keys: StoredKeys): string[] => keys.current.published.keys.map(({ kid }) => kid)
-const secret = (): Promise<KubeObject | undefined> =>
-  view.get(wellKnownKinds.secret, signingKeysKey, ending.signal)
+const stored = async (): Promise<Buffer> =>
+  (await values.get(signingKeysName, ending.signal))?.value ?? Buffer.alloc(0)
 const pass = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms)
 
 test('the first server makes the first key, all others find it', async () => {
@@ -151,24 +182,9 @@ test('in an emergency only the new key counts, on every server at once [ISS-G5]'
   expect(heard).toHaveBeenCalled()
 })
 
-test('with key files nothing is rotated, and the reason is said [ISS-G6]', async () => {
-  view.put({
-    apiVersion: 'v1',
-    kind: 'ConfigMap',
-    metadata: { name: 'sallyport-issuer', namespace: 'kube-system' },
-    data: { issuer: 'https://issuer.example', keys: 'files' },
-  })
-  await open()
-  for (const attempt of [beginRotation, replaceKeys, readSigningKeys])
-    await expect(attempt(keeper(), ending.signal)).rejects.toMatchObject({
-      code: 'KEYS_IN_FILES',
-      message: expect.stringContaining('--service-account-signing-key-file'),
-    })
-})
-
 describe('with a hundred keys, as many as relying parties read [ISS-G10]', () => {
   const keys = Array.from({ length: 100 }, () => signingKey(privateKeyFor('ES256')))
-  const putRing = (lastTokenMs: number) => {
+  const putRing = (lastTokenMs: number): Promise<void> => {
     const now = Date.now()
     const ring = keys.map(({ kid }, index) => ({
       kid,
@@ -176,11 +192,11 @@ describe('with a hundred keys, as many as relying parties read [ISS-G10]', () =>
       signsFrom: now - 2 * day + index,
       tokensUntil: now + (index === 0 ? lastTokenMs : 365 * day),
     }))
-    view.put(renderRing({ ring, keys: new Map(keys.map((key) => [key.kid, key])) }))
+    return values.put(encodeRing({ ring, keys: new Map(keys.map((key) => [key.kid, key])) }))
   }
 
   test('rotate is refused, and says what keeps them', async () => {
-    putRing(365 * day)
+    await putRing(365 * day)
     await open()
     await expect(beginRotation(keeper(), ending.signal)).rejects.toMatchObject({
       code: 'TOO_MANY_KEYS',
@@ -192,7 +208,7 @@ describe('with a hundred keys, as many as relying parties read [ISS-G10]', () =>
   test('the schedule waits until one is dropped, and says so', async () => {
     const warnings: string[] = []
     const log: Logger = { ...silentLogger, warn: (_fields, text) => void warnings.push(text) }
-    putRing(3 * hour)
+    await putRing(3 * hour)
     const server = await open({ rotationPeriodMs: hour, log })
     await pass(2 * hour)
     expect(kidsOf(server)).toEqual(keys.map(({ kid }) => kid))
@@ -205,30 +221,17 @@ describe('with a hundred keys, as many as relying parties read [ISS-G10]', () =>
   })
 })
 
-/** What is written is there at once; the answer comes when it may. */
-class SlowAnswers extends FakeClusterView {
-  answer = Promise.resolve()
-
-  override async write(...args: Parameters<FakeClusterView['write']>): Promise<KubeObject> {
-    const { answer } = this
-    const written = await super.write(...args)
-    await answer
-    return written
-  }
-}
-
 test('an answer that comes late does not undo what was done since [ISS-G5]', async () => {
-  const slow = new SlowAnswers()
-  const keys = await open({ view: slow })
+  const keys = await open()
   const { kid } = keys.current.signer
   let arrive = () => {}
-  slow.answer = new Promise((resolve) => {
+  values.response = new Promise((resolve) => {
     arrive = resolve
   })
   const noting = keys.noteToken(kid, Date.now() + day)
   await pass(0)
-  slow.answer = Promise.resolve()
-  const [report] = await replaceKeys({ view: slow, clock }, ending.signal)
+  values.response = Promise.resolve()
+  const [report] = await replaceKeys(keeper(), ending.signal)
   await pass(0)
   arrive()
   await noting
@@ -238,12 +241,12 @@ test('an answer that comes late does not undo what was done since [ISS-G5]', asy
 describe('a server that has lost sight of the keys [ISS-G4]', () => {
   test('stops to sign and to publish before others could go ahead, and goes on when it sees them again', async () => {
     const keys = await open()
-    view.fail(new Error('no network'))
+    values.failure = new Error('no network')
     await pass(times.sightMs)
     expect(() => keys.requireSight()).not.toThrow()
     await pass(1)
     expect(() => keys.requireSight()).toThrow('out of sight for 10 minutes')
-    view.fail(undefined)
+    values.failure = undefined
     await pass(times.sightMs / 5)
     expect(() => keys.requireSight()).not.toThrow()
   })
@@ -253,61 +256,26 @@ describe('a server that has lost sight of the keys [ISS-G4]', () => {
   })
 })
 
-describe('the Secret with the keys', () => {
-  const writtenAgain = (good: KubeObject) =>
-    vi.waitFor(async () => expect((await secret())?.['data']).toEqual(good['data']), {
-      timeout: 15_000,
-    })
-
-  test('is written again when somebody deletes it', async () => {
-    const keys = await open()
-    const [kid] = kidsOf(keys)
-    await view.write('delete', (await secret())!, {}, ending.signal)
-    await vi.waitFor(async () => expect(await secret()).toBeDefined())
-    expect(kidsOf(await open({ firstKey: async () => privateKeyFor('ES256') }))).toEqual([kid])
-  })
-
-  test.each<[string, (good: KubeObject) => KubeObject]>([
-    ['rubbish', (good) => ({ ...good, data: { 'keys.json': 'eA==' } })],
-    ['nothing', (good) => ({ ...good, data: {} })],
-    [
-      'no key',
-      (good) => ({
-        ...good,
-        data: { 'keys.json': Buffer.from('{"version":1,"keys":[]}').toString('base64') },
-      }),
-    ],
-  ])(
-    'with %s is written again by a server that runs, and stops one that starts',
-    async (_name, spoil) => {
-      const errors: unknown[] = []
-      const log: Logger = { ...silentLogger, error: (fields) => void errors.push(fields) }
-      const keys = await open({ log })
-      const before = kidsOf(keys)
-      const good = (await secret())!
-      view.put(spoil(good))
-      await writtenAgain(good)
-      await pass(0)
-      expect(kidsOf(keys)).toEqual(before)
-      expect(errors).toHaveLength(1)
-      ending.abort()
-      ending = new AbortController()
-      view.put(spoil(good))
-      await expect(open()).rejects.toMatchObject({ code: 'SIGNING_KEYS_INVALID' })
-    },
-  )
-
-  test('of a newer server is left to it', async () => {
-    const keys = await open()
+describe('keys that cannot be read', () => {
+  test.each([
+    ['rubbish', 'x'],
+    ['nothing', ''],
+    ['no key', '{"version":1,"keys":[]}'],
+    ['keys of a newer server', '{"version":2,"keys":[]}'],
+  ])('%s are not taken by a server that runs, and stop one that starts', async (_name, text) => {
+    const errors: unknown[] = []
+    const log: Logger = { ...silentLogger, error: (fields) => void errors.push(fields) }
+    const keys = await open({ log })
     const before = kidsOf(keys)
-    const newer = Buffer.from('{"version":2,"keys":[]}').toString('base64')
-    view.put({ ...(await secret())!, data: { 'keys.json': newer } })
-    await pass(times.sightMs)
+    await values.put(Buffer.from(text))
+    await pass(0)
     expect(kidsOf(keys)).toEqual(before)
-    expect((await secret())?.['data']).toEqual({ 'keys.json': newer })
+    expect(errors).toHaveLength(1)
+    expect((await stored()).toString()).toBe(text)
+    await expect(open()).rejects.toMatchObject({ code: 'SIGNING_KEYS_INVALID' })
   })
 
-  test('leaves no private key in a log line or an error [ISS-R26]', async () => {
+  test('leave no private key in a log line or an error [ISS-R26]', async () => {
     const lines: string[] = []
     const note = (fields: object, message: string) =>
       void lines.push(`${JSON.stringify(fields, Object.getOwnPropertyNames(fields))} ${message}`)
@@ -320,17 +288,8 @@ describe('the Secret with the keys', () => {
       child: () => log,
     }
     const keys = await open({ log })
-    const good = (await secret())!
-    const text = Buffer.from(
-      String((good['data'] as Record<string, string>)['keys.json']),
-      'base64',
-    ).toString()
-    const cut = Buffer.from(text.replace('MIG', 'XXX')).toString('base64')
-    view.put({ ...good, data: { 'keys.json': cut } })
-    await writtenAgain(good)
-    ending.abort()
-    ending = new AbortController()
-    view.put({ ...good, data: { 'keys.json': cut } })
+    const text = (await stored()).toString()
+    await values.put(Buffer.from(text.replace('MIG', 'XXX')))
     const error: unknown = await open({ log }).catch((cause: unknown) => cause)
     const { d = '' } = firstKey.export({ format: 'jwk' })
     const body = /-----\\n([^\\]+)\\n/.exec(text)?.[1] ?? 'no body'

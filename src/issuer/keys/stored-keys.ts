@@ -1,13 +1,11 @@
 import type { KeyObject } from 'node:crypto'
-import { changeObject, follow } from '../../client/index.ts'
 import {
   ApiError,
   type Clock,
-  type ClusterView,
-  type KubeObject,
   type Logger,
   longestTimerMs,
-  wellKnownKinds,
+  type SealedValue,
+  type SealedValues,
 } from '../../core/index.ts'
 import { type KeySet, type SigningKey, signingKey } from '../../jose/index.ts'
 import { generateRsaKey } from '../../pki/index.ts'
@@ -25,21 +23,20 @@ import {
   withTokenUntil,
 } from './key-ring.ts'
 import {
-  isOfNewerServer,
-  parseRing,
+  decodeRing,
+  encodeRing,
   publishedKeys,
-  renderRing,
   type StoredRing,
-  signingKeysKey,
+  signingKeysName,
   withNewKey,
-} from './key-secret.ts'
+} from './stored-ring.ts'
 
 const maxAgeSeconds = 3_600
 const retryMs = 10_000
 
 /** What keys in the cluster are kept with. */
 export interface StoredKeysParts {
-  readonly view: ClusterView
+  readonly values: SealedValues
   readonly clock: Clock
   readonly log: Logger
   readonly signal: AbortSignal
@@ -59,8 +56,8 @@ export class StoredKeys implements IssuerKeys {
   #published: KeySet
   #timer: NodeJS.Timeout | undefined
   #seenAt: number
-  /** Of the Secret that was taken in last. */
-  #version: string | undefined
+  /** Of the value that was taken in last. */
+  #version = 0
   /** How often one was. */
   #taken = 0
 
@@ -74,21 +71,9 @@ export class StoredKeys implements IssuerKeys {
 
   /** Finds the keys of the cluster, or makes the first one, and follows them from then on. */
   static async open(parts: StoredKeysParts): Promise<StoredKeys> {
-    const { view, signal, log, clock } = parts
     const keys = new StoredKeys(parts, await ensureRing(parts))
-    const query = {
-      namespace: signingKeysKey.namespace,
-      fieldSelector: `metadata.name=${signingKeysKey.name}`,
-    }
-    const following = follow(
-      { view, kind: wellKnownKinds.secret, query, log, clock },
-      {
-        put: (object) => keys.#take(object),
-        remove: () => keys.#restore('was deleted'),
-      },
-      signal,
-    )
-    await following.synced
+    parts.values.watch(signingKeysName, (changed) => keys.#take(changed), parts.signal)
+    await keys.#look()
     await keys.#advance()
     keys.#keepSight()
     return keys
@@ -130,31 +115,18 @@ export class StoredKeys implements IssuerKeys {
     return key
   }
 
-  #take(secret: KubeObject): void {
+  #take({ value, version }: SealedValue): void {
     this.#seenAt = this.#parts.clock.monotonic()
-    if (secret.metadata.resourceVersion === this.#version) return
+    if (version <= this.#version) return
     try {
-      this.#know(parseRing(secret))
-      this.#version = secret.metadata.resourceVersion
-      this.#taken += 1
+      this.#know(decodeRing(value))
     } catch (err) {
-      this.#refuse(secret, err)
+      this.#parts.log.error({ err }, 'signing keys are invalid, keeping the previous ones')
       return
     }
+    this.#version = version
+    this.#taken += 1
     this.#tell()
-  }
-
-  /** The keys from before stay in use; the next start and every new token need them in the Secret again. */
-  #refuse(secret: KubeObject, err: unknown): void {
-    const { log } = this.#parts
-    log.error(
-      { err },
-      'the signing keys as they are now cannot be used; those from before stay in use',
-    )
-    if (isOfNewerServer(secret)) return
-    this.#restore('was spoilt').catch((cause: unknown) =>
-      log.error({ err: cause }, 'the Secret with the signing keys could not be written again'),
-    )
   }
 
   #know(stored: StoredRing): void {
@@ -162,38 +134,26 @@ export class StoredKeys implements IssuerKeys {
     this.#published = publishedKeys(stored)
   }
 
-  /** Without the Secret, the next start would make a new key and with it end every token. */
-  async #restore(what: string): Promise<void> {
-    const { view, log, signal } = this.#parts
-    const isWritten = await changeObject(
-      { view, kind: wellKnownKinds.secret, key: signingKeysKey },
-      (present) => (isReadable(present) ? undefined : renderRing(this.#stored, present)),
-      signal,
-    )
-    if (isWritten)
-      log.warn(
-        {},
-        `the Secret with the signing keys ${what} and has been written again; to replace keys, rotate them`,
-      )
-  }
-
   #tell(): void {
     for (const listener of this.#listeners) listener()
     this.#wait()
   }
 
-  /** Looks at the keys again and again: a watch whose network is gone is as silent as one without news. */
+  /** Reads the keys as they are now; while that fails they may have changed unseen. */
+  async #look(): Promise<void> {
+    const { values, clock, signal } = this.#parts
+    const asked = clock.monotonic()
+    const found = await values.get(signingKeysName, signal)
+    if (!found) return
+    this.#take(found)
+    this.#seenAt = asked
+  }
+
+  /** Reads the keys again and again: a watch whose network is gone is as silent as one without news. */
   #keepSight(): void {
-    const { view, clock, log, signal } = this.#parts
-    const look = async (): Promise<void> => {
-      const asked = clock.monotonic()
-      const secret = await view.get(wellKnownKinds.secret, signingKeysKey, signal)
-      if (!secret) return
-      this.#seenAt = asked
-      if (secret.metadata.resourceVersion !== this.#version) this.#take(secret)
-    }
+    const { log, signal } = this.#parts
     const timer = setInterval(() => {
-      look().catch((err: unknown) => log.warn({ err }, 'cannot look at the signing keys'))
+      this.#look().catch((err: unknown) => log.warn({ err }, 'cannot look at the signing keys'))
     }, this.#times.sightMs / 5)
     timer.unref()
     const stop = (): void => {
@@ -266,16 +226,16 @@ export class StoredKeys implements IssuerKeys {
   }
 
   async #change(change: (stored: StoredRing) => StoredRing | undefined): Promise<void> {
-    const { view, signal } = this.#parts
+    const { values, signal } = this.#parts
     let changed: StoredRing | undefined
     let taken = 0
-    await changeObject(
-      { view, kind: wellKnownKinds.secret, key: signingKeysKey },
+    await values.change(
+      signingKeysName,
       (present) => {
         if (!present) return undefined
         taken = this.#taken
-        changed = change(parseRing(present))
-        return changed && renderRing(changed, present)
+        changed = change(decodeRing(present))
+        return changed && encodeRing(changed)
       },
       signal,
     )
@@ -284,26 +244,17 @@ export class StoredKeys implements IssuerKeys {
   }
 }
 
-function isReadable(secret: KubeObject | undefined): boolean {
-  try {
-    return secret !== undefined && parseRing(secret).ring.length > 0
-  } catch {
-    return false
-  }
-}
-
 async function ensureRing(parts: StoredKeysParts): Promise<StoredRing> {
-  const { view, clock, signal, firstKey } = parts
-  const key = { view, kind: wellKnownKinds.secret, key: signingKeysKey }
-  const first = (await view.get(key.kind, key.key, signal)) ? undefined : await firstKey()
-  await changeObject(
-    key,
-    (present) => (present || !first ? undefined : renderRing(newRing(first, clock))),
+  const { values, clock, signal, firstKey } = parts
+  const first = (await values.get(signingKeysName, signal)) ? undefined : await firstKey()
+  await values.change(
+    signingKeysName,
+    (present) => (present || !first ? undefined : encodeRing(newRing(first, clock))),
     signal,
   )
-  const secret = await view.get(key.kind, key.key, signal)
-  if (!secret) throw new Error('the Secret with the signing keys vanished while it was read')
-  return parseRing(secret)
+  const found = await values.get(signingKeysName, signal)
+  if (!found) throw new Error('the signing keys vanished while they were read')
+  return decodeRing(found.value)
 }
 
 function newRing(privateKey: KeyObject, clock: Clock): StoredRing {

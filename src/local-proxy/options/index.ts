@@ -109,6 +109,14 @@ export const proxyOptions = defineOptions({
     describe: "put the path of the kubeconfig's server address before every path",
     group: 'Cluster',
   },
+  'allow-request-header': {
+    type: 'string',
+    repeatable: true,
+    placeholder: 'NAME',
+    describe:
+      'pass on this header although its name looks like a claim to an identity, as X-Auth-Token does',
+    group: 'Cluster',
+  },
   keepalive: {
     type: 'duration',
     default: 0,

@@ -8,9 +8,10 @@ import { explainSystemError, writeFailure } from './damage.ts'
 import { checkpointName, newFileHeader } from './file-format.ts'
 import { type FileOps, nodeFiles, openDataFile, removeIfThere } from './file-system.ts'
 import { writeManifest } from './manifest.ts'
-import { namesIn } from './prepare-directory.ts'
+import { namesIn, unusedSegment } from './prepare-directory.ts'
 import { readStore } from './read-store.ts'
 import { SegmentWriter } from './segment-writer.ts'
+import { writeMarker } from './synced-marker.ts'
 
 /** What a backup holds or a restore has brought back. */
 export interface BackupSummary {
@@ -128,6 +129,8 @@ async function writeStore(
   await writeCheckpoint(files, { path, header }, content)
   const segment = newFileHeader({ kind: 'segment', ...position })
   await (await SegmentWriter.create(files, directory, segment)).close()
+  await writeMarker(files, directory, unusedSegment(segment), { closed: true })
+  await files.syncDirectory(directory)
   // Last, so that an unfinished restore is no store.
   await writeManifest(files, directory, { checkpoint: 1, segments: [1] })
 }

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { systemErrorCode } from '../../core/index.ts'
 import { defaultHistoryLimits } from '../mvcc/history.ts'
 import type { Mirror } from '../mvcc/mvcc.ts'
-import { StoreDamaged } from '../store.ts'
+import { StoreDamaged, StoreEndUnknown } from '../store.ts'
 import { structuralDamage } from './damage.ts'
 import { formatVersion, manifestName } from './file-format.ts'
 import { type FileOps, nodeFiles } from './file-system.ts'
@@ -27,6 +27,8 @@ export interface StoreReport {
   readonly records: number
   readonly segments: number
   readonly problems: readonly StoreProblem[]
+  /** Acknowledged commits may be missing at the end of the journal: the operator has to decide. */
+  readonly isEndUnknown: boolean
 }
 
 /** Reads every record of a store and verifies it. Changes nothing; a server may be using the store. */
@@ -51,12 +53,14 @@ export async function checkStore(
       records: mirror.size,
       segments: content.manifest.segments.length,
       problems: lost.map((value) => problemOf(value, mirror)),
+      isEndUnknown: false,
     }
   } catch (error) {
     if (!(error instanceof StoreDamaged)) throw error
     const { file, offset, what } = error
     const problems = [...lost.map((value) => problemOf(value)), { file, offset, what }]
-    return { ok: false, revision: 0, records: 0, segments: 0, problems }
+    const isEndUnknown = error instanceof StoreEndUnknown
+    return { ok: false, revision: 0, records: 0, segments: 0, problems, isEndUnknown }
   }
 }
 

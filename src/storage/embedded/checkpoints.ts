@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { Clock, Logger } from '../../core/index.ts'
 import type { Mirror } from '../mvcc/mvcc.ts'
-import type { StoredRecord, StoreEvent } from '../store.ts'
+import { type StoredRecord, type StoreEvent, StoreWriteFailed } from '../store.ts'
 import { writeCheckpoint } from './checkpoint.ts'
 import { writeFailure } from './damage.ts'
 import { checkpointName, newFileHeader, sequenceOf } from './file-format.ts'
@@ -34,7 +34,7 @@ export const defaultCheckpointRule: CheckpointRule = (journalBytes, heldBytes) =
 export class Checkpoints {
   readonly #parts: CheckpointParts
   readonly #closing = new AbortController()
-  #running: Promise<void> | undefined
+  #running: Promise<boolean> | undefined
   /** After a failure: the journal's size before which it is not tried again. */
   #notBeforeBytes = 0
 
@@ -48,11 +48,20 @@ export class Checkpoints {
     return isWorthwhile(journal.bytes, mirror.heldBytes)
   }
 
-  /** Begins one in the background. To be called between two commits, right after a rotation. */
-  begin(): void {
+  /**
+   * Begins one in the background, or waits for the one that is running; resolves to whether it was
+   * written. To be called between two commits, right after a rotation.
+   */
+  begin(): Promise<boolean> {
     this.#running ??= this.#write().finally(() => {
       this.#running = undefined
     })
+    return this.#running
+  }
+
+  /** Resolves when none is running. */
+  async idle(): Promise<void> {
+    await this.#running
   }
 
   /** After a failure: not again before the journal has grown by a quarter. */
@@ -65,7 +74,7 @@ export class Checkpoints {
     await this.#running
   }
 
-  async #write(): Promise<void> {
+  async #write(): Promise<boolean> {
     const { journal, mirror, clock, log } = this.#parts
     const started = clock.monotonic()
     const covered = journal.earlierBytes
@@ -75,10 +84,12 @@ export class Checkpoints {
       this.#notBeforeBytes = 0
       const durationMs = Math.round(clock.monotonic() - started)
       log.debug({ revision: mirror.revision, durationMs }, 'checkpoint written')
+      return true
     } catch (err) {
-      if (this.#closing.signal.aborted) return
+      if (this.#closing.signal.aborted) return false
       this.postpone()
       log.warn({ err }, 'checkpoint failed; the journal goes on growing')
+      return false
     }
   }
 
@@ -137,6 +148,19 @@ export class Durability {
     await journal.append(events)
   }
 
+  /** Replaces all files by one that holds only what the mirror does; throws `StoreWriteFailed`. */
+  async compact(): Promise<void> {
+    const { directory, journal, mirror, checkpoints } = this.#parts
+    await checkpoints.idle()
+    try {
+      await journal.rotate(mirror.revision)
+    } catch (error) {
+      throw writeFailure(directory, error, 'the history was not removed')
+    }
+    if (await checkpoints.begin()) return
+    throw new StoreWriteFailed(`cannot write to ${directory}; the history was not removed`)
+  }
+
   async close(): Promise<void> {
     await this.#parts.checkpoints.close()
     await this.#parts.journal.close()
@@ -152,14 +176,14 @@ export class Durability {
     log.warn({ segment: journal.sequence }, 'writing works again, in a new segment')
     // The failed write may have torn the page that it shares with the last good commit. That is
     // still in memory: with a checkpoint the failed segment is not needed any more.
-    checkpoints.begin()
+    void checkpoints.begin()
   }
 
   async #beginCheckpoint(): Promise<void> {
     const { directory, journal, mirror, checkpoints, log } = this.#parts
     try {
       await journal.rotate(mirror.revision)
-      checkpoints.begin()
+      void checkpoints.begin()
     } catch (err) {
       log.warn({ err }, 'cannot begin a checkpoint')
       checkpoints.postpone()

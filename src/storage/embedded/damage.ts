@@ -1,5 +1,6 @@
+import { dirname } from 'node:path'
 import { systemErrorCode } from '../../core/index.ts'
-import { StoreDamaged, StoreWriteFailed } from '../store.ts'
+import { StoreDamaged, StoreEndUnknown, StoreWriteFailed } from '../store.ts'
 
 /** The error for a store that cannot be opened because of what is at one place of one file. */
 export function structuralDamage(file: string, offset: number, what: string): StoreDamaged {
@@ -7,6 +8,26 @@ export function structuralDamage(file: string, offset: number, what: string): St
     `the store is damaged: ${file}, byte ${offset}: ${what}; ` +
       'keep a copy of the directory and restore the latest backup (sallyport store restore)',
     { file, offset, what },
+  )
+}
+
+/** The error for a journal whose end nothing proves. */
+export function unknownEnd(
+  end: { readonly path: string; readonly offset: number; readonly revision: number } & {
+    readonly tail: string
+    readonly why: string
+  },
+  directory: string,
+): StoreEndUnknown {
+  const rest = end.tail === 'zeros' ? 'nothing follows it' : 'bytes that cannot be read follow it'
+  const what =
+    `cannot tell whether acknowledged commits are missing after revision ${end.revision}: ` +
+    `${end.why}; ${rest}`
+  return new StoreEndUnknown(
+    `the end of the journal cannot be verified: ${end.path}, byte ${end.offset}: ${what}; ` +
+      'restore the latest backup (sallyport store restore), or continue with what can be read ' +
+      `(sallyport store repair --data-dir ${dirname(directory)})`,
+    { file: end.path, offset: end.offset, what },
   )
 }
 

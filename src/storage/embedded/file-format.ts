@@ -19,8 +19,10 @@ export interface FileHeader {
   readonly salt: Buffer
 }
 
-/** The version of the files' format that this code writes. */
-export const formatVersion = 1
+/** The version of the store's format that this code writes: which files there are and what they prove. */
+export const formatVersion = 2
+/** The version of the files that hold batches. */
+const dataFileVersion = 1
 /** Bytes from the start of a file to its first batch. */
 export const fileHeaderLength = 64
 
@@ -40,7 +42,7 @@ export function newFileHeader(fields: Omit<FileHeader, 'salt'>): FileHeader {
 export function encodeFileHeader(header: FileHeader): Buffer {
   const bytes = Buffer.alloc(fileHeaderLength)
   magic.copy(bytes)
-  bytes.writeUInt16LE(formatVersion, 8)
+  bytes.writeUInt16LE(dataFileVersion, 8)
   bytes.writeUInt16LE(fileKinds[header.kind], 10)
   bytes.writeUInt32LE(header.sequence, 12)
   bytes.writeDoubleLE(header.revision, 16)
@@ -59,8 +61,8 @@ export function decodeFileHeader(bytes: Buffer, kind: FileKind): FileHeader | st
     return 'the file header fails its checksum'
   }
   const version = bytes.readUInt16LE(8)
-  if (version !== formatVersion) {
-    return `the file has format version ${version}, this Sallyport knows version ${formatVersion}`
+  if (version !== dataFileVersion) {
+    return `the file has format version ${version}, this Sallyport knows version ${dataFileVersion}`
   }
   if (bytes.readUInt16LE(10) !== fileKinds[kind]) return `this is not a Sallyport ${kind} file`
   return {
@@ -78,6 +80,8 @@ export const manifestName = 'MANIFEST'
 export const newManifestName = 'MANIFEST.new'
 /** Says up to where the journal is known to be on disk. */
 export const markerName = 'synced'
+/** The marker while it is being replaced. */
+export const newMarkerName = 'synced.new'
 
 /** The name of a part of the journal. */
 export const segmentName = (sequence: number): string => `segment-${padded(sequence)}.log`

@@ -1,5 +1,14 @@
 import { constants, writeSync } from 'node:fs'
-import { type FileHandle, mkdir, open, readdir, rename, unlink } from 'node:fs/promises'
+import {
+  chmod,
+  type FileHandle,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rename,
+  unlink,
+} from 'node:fs/promises'
 import { platform } from 'node:os'
 import { dirname, resolve } from 'node:path'
 import { systemErrorCode } from '../../core/index.ts'
@@ -46,6 +55,8 @@ export interface FileOps {
   remove(path: string): Promise<void>
   /** Resolves when the names made, changed and removed in the directory are on disk. */
   syncDirectory(path: string): Promise<void>
+  /** 16 bytes that change whenever the system starts; zeros where the system has no such thing. */
+  bootId(): Promise<Buffer>
 }
 
 /**
@@ -70,6 +81,7 @@ export const nodeFiles: FileOps = {
   async makeDirectory(path) {
     const firstMade = await mkdir(path, { recursive: true, mode: 0o700 })
     if (firstMade === undefined) return
+    await chmod(path, 0o700) // the umask must not decide
     for (let made = resolve(path); made.length >= firstMade.length; made = dirname(made)) {
       await syncDirectory(dirname(made))
     }
@@ -78,6 +90,11 @@ export const nodeFiles: FileOps = {
   rename,
   remove: unlink,
   syncDirectory,
+  async bootId() {
+    const text = await readFile('/proc/sys/kernel/random/boot_id', 'utf8').catch(() => '')
+    const bytes = Buffer.from(text.replaceAll('-', '').trim(), 'hex')
+    return bytes.length === 16 ? bytes : Buffer.alloc(16)
+  },
 }
 
 async function syncDirectory(path: string): Promise<void> {

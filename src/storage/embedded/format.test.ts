@@ -70,9 +70,9 @@ describe('the format version', () => {
 
   test('of a newer store is refused and nothing is touched [GND-R27]', async () => {
     const disk = new SimulatedDisk()
-    disk.put(join(directory, 'MANIFEST'), manifestOf({ version: 2, more: 'things' }))
+    disk.put(join(directory, 'MANIFEST'), manifestOf({ version: 3, more: 'things' }))
     await expect(openOn(disk)).rejects.toThrow(StoreDamaged)
-    await expect(openOn(disk)).rejects.toThrow(/format version 2.*knows up to 1.*newer Sallyport/)
+    await expect(openOn(disk)).rejects.toThrow(/format version 3.*knows up to 2.*newer Sallyport/)
     expect(disk.paths()).toEqual([join(directory, 'MANIFEST')])
   })
 })

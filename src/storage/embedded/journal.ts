@@ -8,7 +8,7 @@ import type { ManifestKeeper } from './manifest.ts'
 import type { StoreContent } from './read-store.ts'
 import { type RecordToWrite, recordKinds } from './record-codec.ts'
 import { SegmentWriter } from './segment-writer.ts'
-import type { SyncedMarker } from './synced-marker.ts'
+import type { SyncedMarker, SyncedPlace } from './synced-marker.ts'
 
 /** What a journal works with. */
 export interface JournalParts {
@@ -64,17 +64,18 @@ export class Journal {
   async append(events: readonly StoreEvent[]): Promise<void> {
     try {
       await this.#segment.append(events.map(recordOf))
+      // Without the marker nothing would prove after a crash that this commit was acknowledged.
+      this.#parts.marker.set(placeIn(this.#segment))
     } catch (error) {
       this.#failure = error
       this.#parts.log.error({ err: error }, 'a commit could not be written')
       throw writeFailure(this.#parts.directory, error, 'nothing was changed')
     }
-    this.#mark()
   }
 
   /** Goes on in a new segment, `revision` being the last one that counts in those before. */
   async rotate(revision: number): Promise<void> {
-    const { files, directory, manifest } = this.#parts
+    const { files, directory, manifest, marker } = this.#parts
     const old = this.#segment
     const sequence = manifest.nextSequence()
     const header = newFileHeader({ kind: 'segment', sequence, revision, floor: revision })
@@ -83,7 +84,9 @@ export class Journal {
       throw error
     })
     try {
+      marker.announce(sequence)
       await manifest.addSegment(sequence, old.isEmpty ? old.sequence : undefined)
+      marker.set(placeIn(next))
     } catch (error) {
       // The manifest on disk may name the new segment or not: neither may be written to.
       this.#failure = error
@@ -92,7 +95,6 @@ export class Journal {
     }
     this.#segment = next
     this.#failure = undefined
-    this.#mark()
     await old.close().catch((err: unknown) => {
       this.#parts.log.warn({ err }, 'cannot close a segment that is full')
     })
@@ -108,14 +110,6 @@ export class Journal {
   async close(): Promise<void> {
     await this.#segment.close()
     await this.#parts.marker.close()
-  }
-
-  #mark(): void {
-    try {
-      this.#parts.marker.set({ sequence: this.#segment.sequence, offset: this.#segment.end })
-    } catch (err) {
-      this.#parts.log.warn({ err }, 'cannot note how far the journal is on disk')
-    }
   }
 
   async #discard(sequence: number): Promise<void> {
@@ -139,6 +133,13 @@ function recordOf(event: StoreEvent): RecordToWrite {
   }
 }
 
+/** What the marker says while commits go to this segment. */
+export const placeIn = ({ header, end }: SegmentWriter): SyncedPlace => ({
+  segment: header,
+  offset: end,
+  lastSequence: header.sequence,
+})
+
 const nothing = Buffer.alloc(0)
 
 /**
@@ -151,10 +152,11 @@ export async function repairTail(
   log: Logger,
 ): Promise<void> {
   const unproven = active.lastBatch !== undefined && active.offset > syncedOffset
-  if (!active.torn && !unproven) return
+  const torn = active.tail !== 'zeros'
+  if (!torn && !unproven) return
   const file = await files.open(active.path, 'edit')
   try {
-    if (active.torn) {
+    if (torn) {
       const removed = (await file.size()) - active.offset
       log.warn(
         { file: active.path, offset: active.offset, bytes: removed },

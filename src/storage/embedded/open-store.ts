@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { type Clock, type Logger, SallyportError } from '../../core/index.ts'
 import { LocalStore } from '../local-store.ts'
 import { defaultHistoryLimits, type HistoryLimits } from '../mvcc/history.ts'
@@ -10,14 +11,14 @@ import {
   defaultCheckpointRule,
 } from './checkpoints.ts'
 import { writeFailure } from './damage.ts'
-import { checkpointName, formatVersion, segmentName } from './file-format.ts'
-import { type FileOps, nodeFiles } from './file-system.ts'
-import { Journal, repairTail } from './journal.ts'
-import { ManifestKeeper, readFormatVersion } from './manifest.ts'
+import { checkpointName, fileHeaderLength, formatVersion, segmentName } from './file-format.ts'
+import { type FileOps, nodeFiles, openDataFile } from './file-system.ts'
+import { Journal, placeIn, repairTail } from './journal.ts'
+import { ManifestKeeper, readFormatVersion, readManifest, writeManifest } from './manifest.ts'
 import { prepareDirectory, removeLeftovers } from './prepare-directory.ts'
 import { readStore, type StoreContent } from './read-store.ts'
 import { SegmentWriter } from './segment-writer.ts'
-import { SyncedMarker } from './synced-marker.ts'
+import { readMarker, readVersion1Place, SyncedMarker, writeMarker } from './synced-marker.ts'
 
 /** A store in files of one directory. */
 export class EmbeddedStore extends LocalStore {
@@ -25,7 +26,11 @@ export class EmbeddedStore extends LocalStore {
   #closing: Promise<void> | undefined
 
   constructor(mirror: Mirror, durability: Durability) {
-    super(mirror, (events) => durability.persist(events))
+    super(
+      mirror,
+      (events) => durability.persist(events),
+      () => durability.compact(),
+    )
     this.#durability = durability
   }
 
@@ -46,8 +51,35 @@ export class EmbeddedStore extends LocalStore {
  */
 export type UpgradeStep = (files: FileOps, directory: string) => Promise<void>
 
-/** Step by the version that it starts from. Version 1 is the first one, so there are none yet. */
-const upgradeSteps: ReadonlyMap<number, UpgradeStep> = new Map()
+/** In version 1 a store without a marker was usual before its first start; now it is damage. */
+const fromVersion1: UpgradeStep = async (files, directory) => {
+  const manifest = await readManifest(files, directory)
+  if ((await readMarker(files, directory)).state !== 'valid') {
+    const active = manifest.segments.at(-1) ?? 0
+    const source = await openDataFile(files, join(directory, segmentName(active)), 'segment')
+    const size = await source.file.size()
+    await source.file.close()
+    const unused = size === fileHeaderLength && manifest.segments.length === 1
+    const found =
+      (await readVersion1Place(files, directory)) ??
+      (unused ? { sequence: active, offset: fileHeaderLength } : undefined)
+    if (found) {
+      const { sequence, offset } = found
+      const salt = sequence === active ? source.header.salt : Buffer.alloc(16)
+      const lastSequence = Math.max(sequence, active)
+      await writeMarker(
+        files,
+        directory,
+        { segment: { sequence, salt }, offset, lastSequence },
+        { closed: false },
+      )
+    }
+  }
+  await writeManifest(files, directory, manifest)
+}
+
+/** Step by the version that it starts from. */
+const upgradeSteps: ReadonlyMap<number, UpgradeStep> = new Map([[1, fromVersion1]])
 
 /** Brings an older store to the current format; refuses a newer one. */
 async function upgradeStore(
@@ -148,8 +180,8 @@ async function openForWriting(
   if (known.checkpoint !== undefined) needed.add(checkpointName(known.checkpoint))
   await removeLeftovers(files, directory, needed)
   const segment = await SegmentWriter.resume(files, directory, active.header, active.offset)
-  const place = { sequence: segment.sequence, offset: segment.end }
-  const marker = await SyncedMarker.open(files, directory, place).catch(async (error: unknown) => {
+  const opening = SyncedMarker.open(files, directory, placeIn(segment))
+  const marker = await opening.catch(async (error: unknown) => {
     await segment.close()
     throw error
   })

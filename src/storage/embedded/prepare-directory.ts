@@ -2,15 +2,19 @@ import { join } from 'node:path'
 import { firstRevision } from '../mvcc/mvcc.ts'
 import { StoreDamaged } from '../store.ts'
 import {
+  type FileHeader,
   fileHeaderLength,
   manifestName,
+  markerName,
   newFileHeader,
   newManifestName,
+  newMarkerName,
   segmentName,
   sequenceOf,
 } from './file-format.ts'
 import { createDataFile, type FileOps, removeIfThere } from './file-system.ts'
 import { writeManifest } from './manifest.ts'
+import { type FoundMarker, readMarker, type SyncedPlace, writeMarker } from './synced-marker.ts'
 
 /** What every file system may put into an empty directory. */
 const harmless: ReadonlySet<string> = new Set(['lost+found'])
@@ -41,7 +45,9 @@ export async function removeLeftovers(
   const names = await files.list(directory)
   const leftovers = names.filter((name) => sequenceOf(name) !== undefined && !needed.has(name))
   for (const name of leftovers) await files.remove(join(directory, name))
-  await removeIfThere(files, join(directory, newManifestName))
+  for (const name of [newManifestName, newMarkerName]) {
+    await removeIfThere(files, join(directory, name))
+  }
   return leftovers
 }
 
@@ -58,8 +64,17 @@ async function createStore(files: FileOps, directory: string): Promise<void> {
   } finally {
     await file.close()
   }
+  await writeMarker(files, directory, unusedSegment(header), { closed: true })
+  await files.syncDirectory(directory)
   await writeManifest(files, directory, { checkpoint: undefined, segments: [1] })
 }
+
+/** What the marker says of a segment without a commit. */
+export const unusedSegment = (header: FileHeader): SyncedPlace => ({
+  segment: header,
+  offset: fileHeaderLength,
+  lastSequence: header.sequence,
+})
 
 /** The very first start was interrupted before there was a manifest, so nothing was ever stored. */
 async function isUnfinishedStart(
@@ -67,7 +82,8 @@ async function isUnfinishedStart(
   directory: string,
   name: string,
 ): Promise<boolean> {
-  if (name === newManifestName) return true
+  if (name === newManifestName || name === newMarkerName) return true
+  if (name === markerName) return isUnused(await readMarker(files, directory))
   if (name !== segmentName(1)) return false
   const file = await files.open(join(directory, name), 'read')
   try {
@@ -76,6 +92,11 @@ async function isUnfinishedStart(
     await file.close()
   }
 }
+
+const isUnused = (marker: FoundMarker): boolean =>
+  marker.state === 'valid' &&
+  marker.place.segment.sequence === 1 &&
+  marker.place.offset === fileHeaderLength
 
 function foreign(directory: string, name: string): StoreDamaged {
   const what =

@@ -3,13 +3,13 @@ import type { HistoryLimits } from '../mvcc/history.ts'
 import { firstRevision, Mirror } from '../mvcc/mvcc.ts'
 import type { StoreEvent } from '../store.ts'
 import { readCheckpoint } from './checkpoint.ts'
-import { structuralDamage } from './damage.ts'
+import { structuralDamage, unknownEnd } from './damage.ts'
 import { checkpointName, manifestName, segmentName } from './file-format.ts'
 import { type DataFile, type FileOps, openDataFile } from './file-system.ts'
 import { type Manifest, readManifest } from './manifest.ts'
 import { type FramedRecord, recordKinds } from './record-codec.ts'
-import { type LostValue, RecordMaker, readSegment, type SegmentEnd } from './segment-reader.ts'
-import { readSyncedPlace } from './synced-marker.ts'
+import { type LostValue, RecordMaker, readSegment } from './segment-reader.ts'
+import { type JournalEnd, judgeEnd, readMarker } from './synced-marker.ts'
 
 /** The files of a store, open for reading. */
 interface StoreFiles {
@@ -76,6 +76,16 @@ export interface StoreReading {
   readonly onSinkFailure: (error: unknown) => void
   /** Told of every value that fails its checksum, also of those that nothing holds any more. */
   readonly onLostValue: (lost: LostValue) => void
+  /** Decides about an end of the journal that nothing proves; to throw is usual. */
+  readonly onUnknownEnd?: (end: UnknownEnd) => void
+}
+
+/** An end of the journal after which acknowledged commits may be missing. */
+export interface UnknownEnd extends JournalEnd {
+  readonly path: string
+  /** The last revision that can be read. */
+  readonly revision: number
+  readonly why: string
 }
 
 /** All that the files of a store say. */
@@ -83,7 +93,7 @@ export interface StoreContent {
   readonly mirror: Mirror
   readonly manifest: Manifest
   /** The segment that is written to. */
-  readonly active: Omit<DataFile, 'file'> & SegmentEnd
+  readonly active: Omit<DataFile, 'file'> & JournalEnd
   /** Up to where the active segment is known to have been synced. */
   readonly syncedOffset: number
   readonly journalBytes: number
@@ -92,11 +102,12 @@ export interface StoreContent {
 /** Reads a whole store and changes nothing; a server may be writing to it. */
 export async function readStore(how: StoreReading): Promise<StoreContent> {
   // Read before the manifest: a marker that is ahead of it then is not a server at work.
-  const synced = await readSyncedPlace(how.files, how.directory)
+  const marker = await readMarker(how.files, how.directory)
+  const synced = marker.state === 'valid' ? marker.place : undefined
   const store = await openStoreFiles(how.files, how.directory)
   try {
     const active = store.segments.at(-1) ?? store.segments[0]
-    if (synced && synced.sequence > active.header.sequence) {
+    if (synced && synced.segment.sequence > active.header.sequence) {
       const path = join(how.directory, manifestName)
       throw structuralDamage(path, 0, 'the manifest is older than the journal')
     }
@@ -106,7 +117,7 @@ export async function readStore(how: StoreReading): Promise<StoreContent> {
       mirror,
       manifest: store.manifest,
       active: { path: active.path, header: active.header, ...end },
-      syncedOffset: synced?.sequence === active.header.sequence ? synced.offset : 0,
+      syncedOffset: synced?.segment.sequence === active.header.sequence ? synced.offset : 0,
       journalBytes,
     }
   } finally {
@@ -131,8 +142,8 @@ async function replaySegments(
   store: StoreFiles,
   mirror: Mirror,
   how: StoreReading,
-): Promise<{ readonly end: SegmentEnd; readonly journalBytes: number }> {
-  let end: SegmentEnd = { offset: 0, lastBatch: undefined, torn: false }
+): Promise<{ readonly end: JournalEnd; readonly journalBytes: number }> {
+  let end: JournalEnd = { offset: 0, lastBatch: undefined, tail: 'zeros' }
   let journalBytes = 0
   for (const [i, segment] of store.segments.entries()) {
     if (segment.header.revision !== mirror.revision) {
@@ -141,9 +152,15 @@ async function replaySegments(
     end = await readSegment(segment, {
       apply: (records) => replay(records, segment.path, mirror, how),
       endRevision: store.segments[i + 1]?.header.revision,
-      syncedOffset: async () => {
-        const now = await readSyncedPlace(how.files, how.directory)
-        return now?.sequence === segment.header.sequence ? now.offset : 0
+      judge: async (found) => {
+        const marker = await readMarker(how.files, how.directory)
+        const verdict = judgeEnd(marker, segment.header, found)
+        if (typeof verdict === 'string') return verdict
+        const { path } = segment
+        const unknown = { ...found, path, revision: mirror.revision, why: verdict.unknown }
+        if (how.onUnknownEnd === undefined) throw unknownEnd(unknown, how.directory)
+        how.onUnknownEnd(unknown)
+        return 'end'
       },
     })
     journalBytes += end.offset

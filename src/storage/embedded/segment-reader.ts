@@ -9,6 +9,7 @@ import {
   readBatchBody,
   readBatchHeader,
 } from './record-codec.ts'
+import type { EndVerdict, JournalEnd, Tail } from './synced-marker.ts'
 
 /** What is at a place where a batch may begin. */
 export type FoundBatch =
@@ -74,10 +75,18 @@ export class BatchReader {
     return false
   }
 
-  /** Reads afresh from now on: somebody else may have written to the file. */
-  forgetWindow(): void {
+  /** What stands from `offset` to the end of the file. */
+  async tailAt(offset: number): Promise<Tail> {
+    const bytes = Buffer.alloc(Math.max(0, (await this.#file.size()) - offset))
+    const tail = bytes.subarray(0, await this.#file.read(bytes, offset))
+    return tailOf(tail, offset, readBatchHeader(tail, 0, this.#header, offset)?.bodyLength)
+  }
+
+  /** As `batchAt`, with what is in the file now: another process may have written to it. */
+  batchAfresh(offset: number): Promise<FoundBatch> {
     this.#window = Buffer.alloc(0)
     this.#fileSize = undefined
+    return this.batchAt(offset)
   }
 
   #hasHeader(bytes: Buffer, start: number): boolean {
@@ -103,13 +112,45 @@ export class BatchReader {
   }
 }
 
-/** Where the batches of a segment end. */
-export interface SegmentEnd {
-  readonly offset: number
-  /** The start of the last batch, if there is any. */
-  readonly lastBatch: number | undefined
-  /** Something stands there that nobody was told of: a commit that a crash cut short. */
-  readonly torn: boolean
+/** Disks write whole sectors of this size, or multiples of it. */
+const sectorBytes = 512
+
+/**
+ * Tells an interrupted write from damage by what is missing. Space is zeroed before it is written
+ * to, so that an interrupted write leaves zeros: at the end of the batch, or in place of a sector
+ * that did not make it to disk. A batch of which nothing is missing was written whole once.
+ */
+function tailOf(bytes: Buffer, offset: number, bodyLength: number | undefined): Tail {
+  const used = usedLength(bytes)
+  if (used === 0) return 'zeros'
+  if (bodyLength === undefined) {
+    const torn = used < batchHeaderLength || hasHole(bytes.subarray(0, used), offset)
+    return torn ? 'torn' : 'damaged'
+  }
+  const length = batchHeaderLength + bodyLength
+  const isWhole = bytes.length >= length && bytes[length - 1] !== 0
+  return isWhole && !hasHole(bytes.subarray(0, length), offset) ? 'damaged' : 'torn'
+}
+
+const zeros = Buffer.alloc(4096)
+
+/** The length of the bytes without the zeros at their end. */
+export function usedLength(bytes: Buffer): number {
+  let length = bytes.length
+  // A segment ends in up to 256 KiB of zeros: they are skipped block by block.
+  while (length >= zeros.length && zeros.equals(bytes.subarray(length - zeros.length, length))) {
+    length -= zeros.length
+  }
+  while (length > 0 && bytes[length - 1] === 0) length--
+  return length
+}
+
+function hasHole(bytes: Buffer, offset: number): boolean {
+  let end = sectorBytes - (offset % sectorBytes)
+  for (let start = 0; start < bytes.length; start = end, end += sectorBytes) {
+    if (usedLength(bytes.subarray(start, end)) === 0) return true
+  }
+  return false
 }
 
 /** How a segment is read. */
@@ -118,8 +159,8 @@ export interface SegmentReading {
   apply(records: readonly FramedRecord[]): number
   /** Where the next segment goes on; what stands after that revision was never acknowledged. */
   readonly endRevision: number | undefined
-  /** Up to where the segment is known to have been on disk, as of now. */
-  syncedOffset(): Promise<number>
+  /** Judges the place where the last segment seems to end, as of now. */
+  judge(end: JournalEnd): Promise<Exclude<EndVerdict, object>>
 }
 
 /** Batches of a journal are small and many. */
@@ -131,22 +172,23 @@ const windowBytes = 1024 ** 2
  * the marker says that it was synced, or if any later batch exists, as each is only written after
  * the one before it was synced.
  */
-export async function readSegment(source: DataFile, how: SegmentReading): Promise<SegmentEnd> {
+export async function readSegment(source: DataFile, how: SegmentReading): Promise<JournalEnd> {
   const reader = new BatchReader(source.file, source.header, windowBytes)
   let offset = fileHeaderLength
   let lastBatch: number | undefined
   let revision = source.header.revision
   while (revision !== how.endRevision) {
     let found = await reader.batchAt(offset)
-    if (found.type !== 'batch' || !found.intact) {
-      const acknowledged =
-        how.endRevision !== undefined ||
-        offset < (await how.syncedOffset()) ||
-        (await reader.hasBatchAfter(offset))
-      if (!acknowledged) return { offset, lastBatch, torn: found.type !== 'nothing' }
-      // The server may have been writing here at the first look; by now it has finished.
-      reader.forgetWindow()
-      found = await reader.batchAt(offset)
+    if (!isIntact(found)) {
+      const tail = await reader.tailAt(offset)
+      // A server may be writing here: what it had begun before the tail was read is looked at again.
+      found = await reader.batchAfresh(offset)
+      if (!isIntact(found)) {
+        const end = { offset, lastBatch, tail }
+        const isPast = how.endRevision !== undefined || (await reader.hasBatchAfter(offset))
+        if (!isPast && (await how.judge(end)) === 'end') return end
+        found = await reader.batchAfresh(offset)
+      }
     }
     if (found.type !== 'batch') {
       throw structuralDamage(source.path, offset, 'an acknowledged commit cannot be read')
@@ -155,8 +197,10 @@ export async function readSegment(source: DataFile, how: SegmentReading): Promis
     lastBatch = offset
     offset = found.end
   }
-  return { offset, lastBatch, torn: false }
+  return { offset, lastBatch, tail: 'zeros' }
 }
+
+const isIntact = (found: FoundBatch): boolean => found.type === 'batch' && found.intact
 
 /** A record whose value fails its checksum or was lost before. */
 export interface LostValue {

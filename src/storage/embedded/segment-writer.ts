@@ -13,13 +13,13 @@ const zeros = Buffer.alloc(growthBytes)
 /** The segment that commits are appended to. */
 export class SegmentWriter {
   readonly #file: OpenFile
-  readonly #header: FileHeader
+  readonly header: FileHeader
   #end: number
   #allocated: number
 
   private constructor(file: OpenFile, header: FileHeader, end: number, allocated: number) {
     this.#file = file
-    this.#header = header
+    this.header = header
     this.#end = end
     this.#allocated = allocated
   }
@@ -54,7 +54,7 @@ export class SegmentWriter {
   }
 
   get sequence(): number {
-    return this.#header.sequence
+    return this.header.sequence
   }
 
   /** Whether it holds no commit. */
@@ -69,7 +69,7 @@ export class SegmentWriter {
 
   /** Resolves when the records are on disk. After a throw the segment must not be written to again. */
   async append(records: readonly RecordToWrite[]): Promise<void> {
-    const batch = encodeBatch(records, this.#header, this.#end)
+    const batch = encodeBatch(records, this.header, this.#end)
     const end = this.#end + batch.length
     const allocated = Math.max(this.#allocated, Math.ceil(end / growthBytes) * growthBytes)
     const padding =

@@ -36,6 +36,7 @@ export class SimulatedDisk implements FileOps {
   stopAt = Number.POSITIVE_INFINITY
   operations = 0
   readonly #random: () => number
+  #boot = 1
   #names: Names
   #durableNames: Names
   #pendingNames: ((names: Names) => void)[] = []
@@ -55,6 +56,7 @@ export class SimulatedDisk implements FileOps {
     next.#durableNames = this.#durableNames
     next.#pendingNames = this.#pendingNames
     next.#directories = this.#directories
+    next.#boot = this.#boot
     return next
   }
 
@@ -71,6 +73,7 @@ export class SimulatedDisk implements FileOps {
     }
     const next = new SimulatedDisk(this.#random, survivors)
     for (const directory of this.#directories) next.#directories.add(directory)
+    next.#boot = this.#boot + 1
     return next
   }
 
@@ -78,6 +81,7 @@ export class SimulatedDisk implements FileOps {
   copy(): SimulatedDisk {
     const copy = new SimulatedDisk(this.#random)
     for (const [path, { current }] of this.#names) copy.put(path, Buffer.from(current))
+    copy.#boot = this.#boot
     return copy
   }
 
@@ -96,6 +100,12 @@ export class SimulatedDisk implements FileOps {
     this.#directories.add(dirname(path))
     this.#names.set(path, { current: content, durable: Buffer.from(content), pending: [] })
     this.#durableNames.set(path, this.#inode(path))
+  }
+
+  /** Removes a file, as somebody else would. */
+  forget(path: string): void {
+    this.#names.delete(path)
+    this.#durableNames.delete(path)
   }
 
   async open(path: string, mode: OpenMode): Promise<OpenFile> {
@@ -140,6 +150,10 @@ export class SimulatedDisk implements FileOps {
     await this.#begin({ name: 'syncDirectory', path })
     this.#durableNames = new Map(this.#names)
     this.#pendingNames = []
+  }
+
+  async bootId(): Promise<Buffer> {
+    return Buffer.alloc(16, this.#boot)
   }
 
   #file(path: string, inode: Inode, mode: OpenMode): OpenFile {

@@ -46,6 +46,11 @@ export class History {
     this.#trim()
   }
 
+  /** Forgets all changes. */
+  clear(): void {
+    while (this.count > 0) this.#dropOldestRevision()
+  }
+
   /** Every kept change after `revision`, oldest first. */
   after(revision: number): readonly StoreEvent[] {
     let low = this.#head

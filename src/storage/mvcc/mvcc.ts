@@ -136,6 +136,11 @@ export class Mirror {
     return this.#subscriptions.add(prefix, sink, replay)
   }
 
+  /** Forgets the past; the present stays as it is. */
+  compact(): void {
+    this.#history.clear()
+  }
+
   /** Makes a commit visible to reads, then tells the watchers. */
   commit(events: readonly StoreEvent[]): void {
     for (const event of events) this.#apply(event)

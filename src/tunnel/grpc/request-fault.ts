@@ -1,3 +1,4 @@
+import { excerpt, quotePeer } from '../../core/index.ts'
 import type { HeaderField } from '../../grpc/http2/index.ts'
 import { grpcStatus, headerOf } from '../../grpc/index.ts'
 import type { StreamPath } from './options.ts'
@@ -19,20 +20,20 @@ export function requestFault(
     return {
       httpStatus: 415,
       grpcStatus: grpcStatus.internal,
-      message: `invalid gRPC request content-type ${JSON.stringify(contentType)}`,
+      message: `invalid gRPC request content-type ${quotePeer(contentType)}`,
     }
   const method = headerOf(fields, ':method')
   if (method !== 'POST')
     return {
       httpStatus: 405,
       grpcStatus: grpcStatus.internal,
-      message: `Received a HEADERS frame with :method ${JSON.stringify(method)} which should be POST`,
+      message: `Received a HEADERS frame with :method ${quotePeer(method)} which should be POST`,
     }
   const path = headerOf(fields, ':path') ?? ''
   if (path === served) return undefined
   const [, service = '', name = ''] = path.split('/')
   const message = served.startsWith(`/${service}/`)
-    ? `unknown method ${name} for service ${service}`
-    : `unknown service ${service}`
+    ? `unknown method ${excerpt(name)} for service ${excerpt(service)}`
+    : `unknown service ${excerpt(service)}`
   return { httpStatus: 200, grpcStatus: grpcStatus.unimplemented, message }
 }

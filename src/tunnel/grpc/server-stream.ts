@@ -19,16 +19,11 @@ export function refuseStream(
   stream: Http2Stream,
   refusal: { readonly httpStatus?: number; readonly grpcStatus: number; readonly message: string },
 ): void {
-  stream.sendHeaders(
-    [
-      [':status', String(refusal.httpStatus ?? 200)],
-      ['content-type', grpcContentType],
-      ...trailersOf(refusal.grpcStatus, refusal.message),
-    ],
-    true,
-  )
-  // The client is told that nobody reads the rest of what it sends (RFC 9113 §8.1).
-  stream.reset(errorCode.NO_ERROR)
+  stream.refuse([
+    [':status', String(refusal.httpStatus ?? 200)],
+    ['content-type', grpcContentType],
+    ...trailersOf(refusal.grpcStatus, refusal.message),
+  ])
 }
 
 /** The server's end of a stream that has been let in. */

@@ -1,6 +1,7 @@
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { TLSSocket } from 'node:tls'
+import { HeldChunks, minKeptBytes } from '../../grpc/http2/index.ts'
 
 /** What a leg tells whoever reads from it. */
 export interface LegEvents {
@@ -35,6 +36,8 @@ export interface Leg {
 
 /** Unread bytes above which a socket is no longer read. */
 const highWaterBytes = 128 * 1024
+/** Small writes to a socket that is behind are gathered up to this. */
+const gatherBytes = 16 * 1024
 /** How long a closed socket may take to get rid of its last bytes and to hear the other side's end. */
 const lingerMs = 10_000
 
@@ -61,6 +64,8 @@ class SocketLeg implements Leg {
   readonly #socket: Duplex
   #events: LegEvents | undefined
   #unread = 0
+  /** Small writes behind a socket that has enough to do. */
+  readonly #gathered = new HeldChunks()
   #error: Error | undefined
   #isClosing = false
 
@@ -72,7 +77,7 @@ class SocketLeg implements Leg {
   }
 
   get backlog(): number {
-    return this.#socket.writableLength
+    return this.#socket.writableLength + this.#gathered.bytes
   }
 
   start(events: LegEvents): void {
@@ -86,7 +91,10 @@ class SocketLeg implements Leg {
     socket.on('end', () => {
       if (!this.#isClosing) this.#events?.finished()
     })
-    socket.on('drain', () => this.#events?.drained())
+    socket.on('drain', () => {
+      this.#writeGathered()
+      this.#events?.drained()
+    })
     socket.on('close', () => {
       this.#events?.closed(this.#error)
       this.#events = undefined
@@ -108,11 +116,26 @@ class SocketLeg implements Leg {
 
   write(chunk: Buffer): void {
     if (this.#isClosing || this.#socket.writableEnded || this.#socket.destroyed) return
+    // Only a socket that will report `drain` may keep something waiting.
+    const gathers = chunk.length < minKeptBytes && this.#socket.writableNeedDrain
+    if (gathers || this.#gathered.bytes > 0) {
+      this.#gathered.push(chunk)
+      if (this.#gathered.bytes < gatherBytes) return
+      this.#writeGathered()
+      return
+    }
     corkUntilIdle(this.#socket)
     this.#socket.write(chunk)
   }
 
+  #writeGathered(): void {
+    if (this.#gathered.bytes === 0 || this.#socket.writableEnded || this.#socket.destroyed) return
+    corkUntilIdle(this.#socket)
+    for (const chunk of this.#gathered.take()) this.#socket.write(chunk)
+  }
+
   finish(): void {
+    this.#writeGathered()
     if (!this.#socket.writableEnded) this.#socket.end()
   }
 

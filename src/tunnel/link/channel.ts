@@ -1,4 +1,4 @@
-import { SendQueue } from '../../grpc/http2/index.ts'
+import { HeldChunks, SendQueue } from '../../grpc/http2/index.ts'
 import { encodeDataHead, encodePacket, type PacketTypeName, packetType } from '../protocol/index.ts'
 import type { LegEvents } from './byte-stream.ts'
 import { initialWindowBytes, ReceiveWindow, type WindowSurroundings } from './credit.ts'
@@ -53,6 +53,8 @@ export class LinkChannel implements Channel, PayloadSource {
   readonly #standstill: Standstill
   #sendWindow: number
   #events: LegEvents | undefined
+  /** What came before `start`: data, then the end of it, then the channel's own. */
+  readonly #earlyData = new HeldChunks()
   #early: ((events: LegEvents) => void)[] = []
   #unread = 0
   #isPressing = false
@@ -98,6 +100,7 @@ export class LinkChannel implements Channel, PayloadSource {
     this.#events = events
     const early = this.#early
     this.#early = []
+    for (const chunk of this.#earlyData.take()) events.data(chunk)
     for (const report of early) report(events)
   }
 
@@ -216,7 +219,7 @@ export class LinkChannel implements Channel, PayloadSource {
     this.#unread += chunk.length
     this.#host.unread(chunk.length)
     if (this.#events) this.#events.data(chunk)
-    else this.#early.push((events) => events.data(chunk))
+    else this.#earlyData.push(chunk)
     if (this.#unread > this.#host.maxUnreadBytes) this.overflow()
     else if (this.#unread > this.#host.pressureBytes && !this.#isPressing) this.#press(true)
   }

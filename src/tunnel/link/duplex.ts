@@ -1,4 +1,5 @@
 import { Duplex } from 'node:stream'
+import { HeldChunks } from '../../grpc/http2/index.ts'
 import type { Leg } from './byte-stream.ts'
 
 const highWaterBytes = 1024 * 1024
@@ -6,6 +7,9 @@ const highWaterBytes = 1024 * 1024
 class LegDuplex extends Duplex {
   readonly #leg: Leg
   #owed = 0
+  /** What arrives between two reads of the stream. */
+  readonly #gathered = new HeldChunks()
+  #isReadWaiting = false
   #written: (() => void) | undefined
   #isGone = false
 
@@ -15,9 +19,10 @@ class LegDuplex extends Duplex {
     leg.start({
       data: (chunk) => {
         this.#owed += chunk.length
-        if (this.push(chunk)) this.#release()
+        this.#received(chunk)
       },
       finished: () => {
+        this.#pushGathered()
         this.push(null)
       },
       drained: () => this.#wrote(),
@@ -36,6 +41,7 @@ class LegDuplex extends Duplex {
       this.destroy()
       return
     }
+    this.#pushGathered()
     if (this.readableFlowing !== false || this.readableLength > 0)
       this.once('end', () => this.destroy())
     this.push(null)
@@ -53,7 +59,22 @@ class LegDuplex extends Duplex {
     written?.()
   }
 
+  #received(chunk: Buffer): void {
+    if (!this.#isReadWaiting) {
+      this.#gathered.push(chunk)
+      return
+    }
+    this.#isReadWaiting = false
+    if (this.push(chunk)) this.#release()
+  }
+
+  #pushGathered(): void {
+    for (const chunk of this.#gathered.take()) this.push(chunk)
+  }
+
   override _read(): void {
+    this.#isReadWaiting = this.#gathered.bytes === 0
+    this.#pushGathered()
     this.#release()
   }
 

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { type Clock, systemClock, withinTime } from '../../core/index.ts'
+import { type Clock, excerpt, systemClock, withinTime } from '../../core/index.ts'
 import {
   errorCode,
   type HeaderField,
@@ -244,10 +244,11 @@ function check(fields: readonly HeaderField[], options: ConnectLinkOptions): voi
   const refusal = headerOf(fields, 'grpc-status')
   if (refusal !== undefined) {
     const text = decodeGrpcMessage(headerOf(fields, 'grpc-message') ?? '')
-    throw new LinkRefused(where, Number(refusal), text || `gRPC status ${refusal}`)
+    throw new LinkRefused(where, Number(refusal), text || `gRPC status ${excerpt(refusal)}`)
   }
   const status = headerOf(fields, ':status')
-  if (status !== '200') throw new LinkUnreachable(where, `it answered with HTTP status ${status}`)
+  if (status !== '200')
+    throw new LinkUnreachable(where, `its HTTP status is ${excerpt(status ?? '')}`)
   if (!headerOf(fields, 'content-type')?.startsWith(grpcContentType))
     throw new LinkUnreachable(where, 'it does not speak gRPC')
 }

@@ -10,7 +10,7 @@ export interface LinkLimits {
   readonly linkUnreadBytes: number
   /** The most that a credit window grows to. */
   readonly creditWindowBytes: number
-  /** Answers and other small packets that wait because the other end does not read; more ends the link. */
+  /** Small packets that wait because the other end does not read, 64 bytes more for each; more ends the link. */
   readonly controlBytes: number
   /** Dials of the other end that wait for an answer; more are refused. */
   readonly pendingIncomingDials: number
@@ -31,7 +31,7 @@ export const defaultLinkLimits: LinkLimits = {
   channelUnreadBytes: 64 * mebibyte,
   linkUnreadBytes: 256 * mebibyte,
   creditWindowBytes: 16 * mebibyte,
-  controlBytes: 8 * mebibyte,
+  controlBytes: 4 * mebibyte,
   pendingIncomingDials: 10_000,
   closeAnswerMs: 10_000,
   lastBytesMs: 60_000,

@@ -32,6 +32,8 @@ export class Outgoing {
 
 /** Bytes in the carrier above which packets wait here, where they can still be put into a fair order. */
 const carrierHighWaterBytes = 256 * 1024
+/** What a small packet costs beyond its bytes. */
+const packetOverheadBytes = 64
 /** The payload that one source may send before the next one has its turn. */
 const turnBytes = 64 * 1024
 
@@ -47,6 +49,7 @@ export class Outbox {
   #control: { type: PacketTypeName; bytes: Buffer }[] = []
   #isScheduled = false
   #isClosed = false
+  /** Small packets that wait, with what they cost beyond their bytes. */
   controlBytes = 0
 
   constructor(carrier: Carrier, tally: PacketTally | undefined) {
@@ -58,7 +61,7 @@ export class Outbox {
   send(type: PacketTypeName, bytes: Buffer): void {
     if (this.#isClosed) return
     this.#control.push({ type, bytes })
-    this.controlBytes += bytes.length
+    this.controlBytes += bytes.length + packetOverheadBytes
     this.#schedule()
   }
 

@@ -196,7 +196,7 @@ export class PacketLink implements Link {
         },
         nowMs: () => clock.monotonic(),
       },
-      send: (type, bytes) => this.#outbox.send(type, bytes),
+      send: (type, bytes) => this.#sendBytes(type, bytes),
       enter: (source) => this.#outbox.enter(source),
       leave: (source) => this.#outbox.leave(source),
       unread: (change) => this.#countUnread(change),
@@ -210,7 +210,11 @@ export class PacketLink implements Link {
   }
 
   #send(type: PacketTypeName, packet: ControlPacket): void {
-    this.#outbox.send(type, encodePacket(packet))
+    this.#sendBytes(type, encodePacket(packet))
+  }
+
+  #sendBytes(type: PacketTypeName, bytes: Buffer): void {
+    this.#outbox.send(type, bytes)
     if (this.#outbox.controlBytes > this.#options.limits.controlBytes)
       this.close(new ProtocolError('it sends requests and does not read the answers'))
   }
@@ -289,8 +293,7 @@ export class PacketLink implements Link {
         else this.#dials.closedByPeer(packet.random)
         return
       case packetType.DRAIN:
-        this.#isDraining = true
-        this.#events?.drain()
+        this.#receivedDrain()
         return
       case packetType.CLOSE_REQ:
       case packetType.CLOSE_RSP:
@@ -298,6 +301,12 @@ export class PacketLink implements Link {
       case packetType.FIN:
         this.#receivedOfChannel(packet)
     }
+  }
+
+  /** Reported once: each report is a log line. */
+  #receivedDrain(): void {
+    if (!this.#isDraining) this.#events?.drain()
+    this.#isDraining = true
   }
 
   #receivedOfChannel(packet: CloseRequest | CloseResponse | Credit | Fin): void {

@@ -1,8 +1,9 @@
 import type { Socket } from 'node:net'
-import type { Clock, ClusterView, Logger } from '../../core/index.ts'
+import type { Clock, ClusterView, Logger, UserInfo } from '../../core/index.ts'
 import { sourceOf } from '../addresses/source.ts'
 import type { LinkRequest } from '../grpc/index.ts'
 import { FairLimit } from '../ports/fair-limit.ts'
+import { type AgentIdentity, identityOfCertificate, identityOfToken } from './agent-identity.ts'
 import { AgentRefused, ClientDistrusted } from './agent-registry.ts'
 import { describeAgent } from './agent-session.ts'
 import { type AgentCheck, createTokenCheck, TokenWatch } from './agent-tokens.ts'
@@ -35,6 +36,8 @@ export class AgentAdmission {
   readonly #tokenWatch: TokenWatch | undefined
   /** The review of a connection's last token. */
   readonly #reviews = new WeakMap<Socket, Promise<unknown>>()
+  /** By request: streams of one connection may bring different tokens. */
+  readonly #identities = new WeakMap<LinkRequest, AgentIdentity>()
   readonly #places: FairLimit
   readonly #placed = new WeakSet<Socket>()
   #trust: ClientTrust | undefined
@@ -56,9 +59,13 @@ export class AgentAdmission {
   }
 
   /** Lets an agent in, or throws AgentRefused or AgentMetadataInvalid. */
-  async admit({ metadata, socket, signal }: LinkRequest): Promise<void> {
+  async admit(request: LinkRequest): Promise<void> {
+    const { metadata, socket, signal } = request
     this.#checkCertificate(socket)
-    await this.#reviewInTurn(metadata, socket, signal)
+    const user = await this.#reviewInTurn(metadata, socket, signal)
+    const identity = user ? identityOfToken(user) : identityOfCertificate(socket)
+    if (!identity) throw refused('there is no credential')
+    this.#identities.set(request, identity)
     describeAgent(metadata)
     this.#takePlace(socket)
     this.#tokenWatch?.follow(socket, metadata)
@@ -69,6 +76,13 @@ export class AgentAdmission {
     const { organization } = this.#parts.agents
     const holder = organization === undefined ? undefined : this.#trust?.admit(socket)
     return holder?.commonName ?? sourceOf(socket.remoteAddress ?? '')
+  }
+
+  /** Who the agent of an admitted request has proven to be. */
+  identityOf(request: LinkRequest): AgentIdentity {
+    const identity = this.#identities.get(request)
+    if (!identity) throw new TypeError('the request was not admitted')
+    return identity
   }
 
   #checkCertificate(socket: Socket): void {
@@ -87,9 +101,9 @@ export class AgentAdmission {
     metadata: LinkRequest['metadata'],
     socket: Socket,
     signal: AbortSignal,
-  ): Promise<void> {
+  ): Promise<UserInfo | undefined> {
     const check = this.#checkToken
-    if (!check) return
+    if (!check) return undefined
     const before = this.#reviews.get(socket) ?? Promise.resolve()
     const review = before.then(() => {
       if (signal.aborted) throw refused('it took too long or was given up')
@@ -97,7 +111,7 @@ export class AgentAdmission {
     })
     const settled = review.catch(() => {}) // told to whoever waits for it
     this.#reviews.set(socket, settled)
-    await review
+    return review
   }
 
   #takePlace(socket: Socket): void {

@@ -12,6 +12,7 @@ import { ConnectionLimit } from '../ports/connection-limit.ts'
 import { listen, portOf, stopListening } from '../ports/listen.ts'
 import { SparseLog } from '../sampled-log.ts'
 import { AgentAdmission, type AgentAdmissionParts } from './agent-authentication.ts'
+import { identityOfCertificate } from './agent-identity.ts'
 import { AgentRefused } from './agent-registry.ts'
 import { AgentMetadataInvalid, describeAgent } from './agent-session.ts'
 import type { AgentPortConfig, TunnelServerConfig } from './config.ts'
@@ -79,8 +80,11 @@ export class AgentPort {
       ...(config.limits && { limits: config.limits }),
       packets,
       authenticate: (request) => this.#authenticate(request),
-      onLink: (link, { socket }) =>
-        hub.attachAgent(link, describeAgent(link.metadata), this.#admission.peerOf(socket)),
+      onLink: (link, request) =>
+        hub.attachAgent(link, describeAgent(link.metadata), {
+          peer: this.#admission.peerOf(request.socket),
+          identity: this.#admission.identityOf(request),
+        }),
     })
   }
 
@@ -134,7 +138,8 @@ export class AgentPort {
       if (!(error instanceof AgentRefused || error instanceof AgentMetadataInvalid)) throw error
       const from = plainAddress(request.socket.remoteAddress)
       const why = error.detail ?? error.message
-      this.#sparseLog.warn(sourceOf(from), { from, why }, 'agent refused')
+      const who = identityOfCertificate(request.socket)?.fields
+      this.#sparseLog.warn(sourceOf(from), { from, ...who, why }, 'agent refused')
       return { grpcStatus: 2, message: error.message }
     }
   }

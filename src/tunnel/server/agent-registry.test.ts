@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { localIdentity } from './agent-identity.ts'
 import { AgentRegistry } from './agent-registry.ts'
 import { type AgentSession, describeAgent } from './agent-session.ts'
 import { FakeAgent } from './fake-agent.suite.ts'
@@ -16,11 +17,11 @@ function sessionOf(order: Order): AgentSession {
   const { id, identifiers = '', channels = 0, backlog = 0, draining = false } = order
   const link = new FakeAgent({ agentId: id, identifiers })
   Object.assign(link, { channelCount: channels, backlog, isDraining: draining })
-  return { ...describeAgent(link.metadata), link, peer: id }
+  return { ...describeAgent(link.metadata), link, peer: id, identity: localIdentity(id) }
 }
 
 function registryOf(names: readonly StrategyName[], orders: readonly Order[], random = () => 0) {
-  const registry = new AgentRegistry(names, random)
+  const registry = new AgentRegistry(names, { random })
   const sessions = orders.map((order) => sessionOf(order))
   for (const session of sessions) registry.add(session)
   const pick = (host: string, tried: readonly AgentSession[] = []) =>

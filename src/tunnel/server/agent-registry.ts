@@ -1,6 +1,11 @@
 import { SallyportError } from '../../core/index.ts'
-import type { AgentSession } from './agent-session.ts'
-import { createStrategy, type Strategy, type StrategyName } from './strategies.ts'
+import type { AgentIdentifiers, AgentSession } from './agent-session.ts'
+import {
+  createStrategy,
+  type Strategy,
+  type StrategyName,
+  type StrategyParts,
+} from './strategies.ts'
 
 /** Knows every connected agent, and chooses one for a dial. */
 export class AgentRegistry {
@@ -10,8 +15,9 @@ export class AgentRegistry {
   readonly #unresponsive = new Set<AgentSession>()
 
   /** The first strategy that finds an agent decides; `random` is for tests. */
-  constructor(names: readonly StrategyName[], random: () => number = Math.random) {
-    for (const name of names) this.#strategies.set(name, createStrategy(name, random))
+  constructor(names: readonly StrategyName[], parts: Partial<StrategyParts> = {}) {
+    const all = { random: Math.random, ...parts }
+    for (const name of names) this.#strategies.set(name, createStrategy(name, all))
   }
 
   get sessions(): ReadonlySet<AgentSession> {
@@ -32,6 +38,14 @@ export class AgentRegistry {
   add(session: AgentSession): void {
     this.#sessions.add(session)
     for (const strategy of this.#strategies.values()) strategy.add(session)
+  }
+
+  /** Other identifiers of an agent count from now on. */
+  change(session: AgentSession, identifiers: AgentIdentifiers): void {
+    const isKnown = this.#sessions.has(session)
+    if (isKnown) for (const strategy of this.#strategies.values()) strategy.remove(session)
+    session.identifiers = identifiers
+    if (isKnown) for (const strategy of this.#strategies.values()) strategy.add(session)
   }
 
   remove(session: AgentSession): void {

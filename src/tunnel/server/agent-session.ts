@@ -1,5 +1,6 @@
 import { SallyportError } from '../../core/index.ts'
 import type { Link } from '../link/index.ts'
+import type { AgentIdentity } from './agent-identity.ts'
 
 /** What an agent says it can reach. */
 export interface AgentIdentifiers {
@@ -13,6 +14,9 @@ export interface AgentIdentifiers {
 export class AgentMetadataInvalid extends SallyportError {
   readonly code = 'TUNNEL_AGENT_METADATA_INVALID'
 }
+
+/** Each is looked up when an agent connects. */
+const maxIdentifiers = 100
 
 /** What Go's strconv takes for true. */
 const trueWords = new Set(['1', 't', 'T', 'true', 'TRUE', 'True'])
@@ -39,6 +43,8 @@ export function parseAgentIdentifiers(text: string): AgentIdentifiers {
 
 function pairsOf(text: string): (readonly [string, string])[] {
   const parts = text.split('&').filter((part) => part !== '')
+  if (parts.length > maxIdentifiers)
+    throw new AgentMetadataInvalid(`an agent may have ${maxIdentifiers} identifiers, not more`)
   return parts.map((part) => {
     // As in Go since 1.17: a semicolon separates nothing and has no other place here.
     if (part.includes(';')) throw new AgentMetadataInvalid('agentIdentifiers has a semicolon in it')
@@ -59,11 +65,16 @@ function decode(text: string): string {
 /** Who an agent says it is. */
 export interface AgentDescription {
   readonly agentId: string
+  /** What it announces; what of it counts is in its session. */
   readonly identifiers: AgentIdentifiers
 }
 
 /** One connected agent. Two sessions of one agentID are two objects, and nothing is ever found by the ID alone. */
-export interface AgentSession extends AgentDescription {
+export interface AgentSession {
+  readonly agentId: string
+  /** What counts of what the agent announced. */
+  identifiers: AgentIdentifiers
+  readonly identity: AgentIdentity
   readonly link: Link
   /** Whom its connections count for, however many sessions and IDs that one has. */
   readonly peer: string
@@ -78,6 +89,9 @@ export function describeAgent(metadata: Metadata): AgentDescription {
   if (agentId === undefined || agentId === '' || ids.length !== 1) {
     throw new AgentMetadataInvalid(`expected one agent ID in the context, got ${ids.length}`)
   }
+  // It is repeated in every log line of the agent.
+  if (!/^[\x21-\x7e]{1,256}$/.test(agentId))
+    throw new AgentMetadataInvalid('the agent ID must be 1 to 256 printable ASCII characters')
   const given = metadata['agentidentifiers'] ?? []
   if (given.length > 1) {
     throw new AgentMetadataInvalid(

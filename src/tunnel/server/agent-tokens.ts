@@ -5,7 +5,9 @@ import {
   isRecord,
   type Logger,
   longestTimerMs,
+  quotePeer,
   SallyportError,
+  type UserInfo,
   withinTime,
 } from '../../core/index.ts'
 import { plainAddress } from '../addresses/source.ts'
@@ -22,8 +24,8 @@ export interface TokenCheckParts {
 
 type Metadata = Readonly<Record<string, readonly string[]>>
 
-/** Lets an agent in, or throws AgentRefused. */
-export type AgentCheck = (metadata: Metadata, signal: AbortSignal) => Promise<void>
+/** Lets an agent in and returns its user, or throws AgentRefused. */
+export type AgentCheck = (metadata: Metadata, signal: AbortSignal) => Promise<UserInfo>
 
 /** What a refused agent hears, whatever was wrong: the log has the rest. */
 const heard = 'the agent could not be authenticated'
@@ -37,7 +39,8 @@ export function createTokenCheck(parts: TokenCheckParts): AgentCheck {
   return async (metadata, signal) => {
     const status = await review(parts, bearerIn(metadata), signal)
     if (status['error'] !== undefined && status['error'] !== '') {
-      throw refused(`the token review failed: ${JSON.stringify(status['error'])}`)
+      const error = typeof status['error'] === 'string' ? status['error'] : 'unknown error'
+      throw refused(`the token review failed: ${quotePeer(error)}`)
     }
     if (status['authenticated'] !== true) throw refused('the token is not authentic')
     // A reviewer that knows no audiences has not checked ours.
@@ -45,10 +48,25 @@ export function createTokenCheck(parts: TokenCheckParts): AgentCheck {
     if (!audiences.includes(parts.audience)) {
       throw refused(`the token was not found good for the audience ${parts.audience}`)
     }
-    const username = isRecord(status['user']) ? status['user']['username'] : undefined
-    if (username !== expected) {
-      throw refused(`the token is of ${JSON.stringify(username)}, not of ${expected}`)
+    const user = userIn(status['user'])
+    if (user.username !== expected) {
+      throw refused(`the token is of ${quotePeer(user.username)}, not of ${expected}`)
     }
+    return user
+  }
+}
+
+/** The user of a review; what is not as it should be is left out. */
+function userIn(value: unknown): UserInfo {
+  const { username, groups, extra } = isRecord(value) ? value : {}
+  const texts = (list: unknown): string[] =>
+    Array.isArray(list) ? list.filter((each) => typeof each === 'string') : []
+  return {
+    username: typeof username === 'string' ? username : '',
+    groups: texts(groups),
+    ...(isRecord(extra) && {
+      extra: Object.fromEntries(Object.entries(extra).map(([key, list]) => [key, texts(list)])),
+    }),
   }
 }
 
@@ -87,7 +105,7 @@ async function review(
 
 /** How tokens of connected agents are watched. */
 export interface TokenWatchParts {
-  readonly check: AgentCheck
+  readonly check: (...request: Parameters<AgentCheck>) => Promise<unknown>
   readonly everyMs: number
   /** Whether a token's end is its connection's. */
   readonly cutsExpired: boolean

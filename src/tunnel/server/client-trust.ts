@@ -1,7 +1,13 @@
 import type { X509Certificate } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { ApiError, type Authentication, type Clock, type Logger } from '../../core/index.ts'
+import {
+  ApiError,
+  type Authentication,
+  type Clock,
+  type Logger,
+  quotePeer,
+} from '../../core/index.ts'
 import {
   CertificateRefused,
   type ClientCertificate,
@@ -119,7 +125,7 @@ export class ClientTrust {
     const { revocations } = this.#parts
     if (!revocations || !holder) return undefined
     const { commonName, serial } = holder
-    const shown = `the certificate ${serial} of ${JSON.stringify(commonName)}`
+    const shown = `the certificate ${serial} of ${quotePeer(commonName)}`
     try {
       const isRevoked = revocations.isRevoked(authenticationOf(holder))
       return isRevoked ? `${shown} or its user is revoked` : undefined

@@ -55,6 +55,8 @@ export interface TunnelServerConfig {
   readonly serverId: string
   readonly serverCount: number
   readonly strategies: readonly StrategyName[]
+  /** `node`: addresses belong to agents by the cluster's Nodes, Pods and Services; `none`: by what agents announce. */
+  readonly agentIdentityCheck: 'node' | 'none'
   readonly dialTimeoutMs: number
   readonly agents?: AgentPortConfig
   readonly frontEnd?: FrontEndConfig
@@ -89,6 +91,7 @@ export function configOfOptions(options: TunnelServerOptions): TunnelServerConfi
     serverId: options.serverId || randomUUID(),
     serverCount: options.serverCount,
     strategies: options.proxyStrategies,
+    agentIdentityCheck: options.agentIdentityCheck || (options.kubeconfig === '' ? 'none' : 'node'),
     dialTimeoutMs: Math.min(...timeouts),
     agents: agentPortOf(options),
     frontEnd: frontEndOf(options),

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { MetricsRegistry, systemClock } from '../../core/index.ts'
 import { DialFailed } from '../link/index.ts'
 import { portOf } from '../ports/listen.ts'
+import { localIdentity } from './agent-identity.ts'
 import { AgentRegistry, NoAgentAvailable } from './agent-registry.ts'
 import { describeAgent } from './agent-session.ts'
 import { DialRouter, hostOf } from './dial-router.ts'
@@ -99,7 +100,12 @@ test('[TUN-P4] a dial that an agent leaves unanswered goes to another one, as do
   const stuck = new FakeAgent({ agentId: 'stuck', isSilent: true })
   const well = new FakeAgent({ agentId: 'well' })
   for (const link of [stuck, well])
-    registry.add({ ...describeAgent(link.metadata), link, peer: 'node' })
+    registry.add({
+      ...describeAgent(link.metadata),
+      link,
+      peer: 'node',
+      identity: localIdentity('node'),
+    })
   for (const round of [1, 2, 3]) {
     const channel = await router.open(address, never)
     channel.start({ data() {}, finished() {}, drained() {}, closed() {} })

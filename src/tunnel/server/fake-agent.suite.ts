@@ -1,5 +1,5 @@
 import { connect, type Socket } from 'node:net'
-import { MetricsRegistry, silentLogger, systemClock } from '../../core/index.ts'
+import { type Logger, MetricsRegistry, silentLogger, systemClock } from '../../core/index.ts'
 import {
   type Capability,
   type Channel,
@@ -10,8 +10,10 @@ import {
   type LinkEvents,
   socketLeg,
 } from '../link/index.ts'
+import type { IdentityCheck } from './agent-claims.ts'
 import { type AgentDialHandler, TunnelHub } from './hub.ts'
 import { ServerMetrics } from './metrics.ts'
+import type { NodeRoutes } from './node-routes.ts'
 
 type DialOptions = Parameters<Link['dial']>[1]
 
@@ -166,6 +168,9 @@ export function fakeHub(
     readonly strategies?: ConstructorParameters<typeof TunnelHub>[0]['strategies']
     readonly dialTimeoutMs?: number
     readonly onAgentDial?: AgentDialHandler
+    readonly identityCheck?: IdentityCheck
+    readonly routes?: NodeRoutes
+    readonly log?: Logger
   } = {},
 ): {
   readonly hub: TunnelHub
@@ -180,7 +185,9 @@ export function fakeHub(
     onAgentDial: options.onAgentDial ?? ((dial) => dial.refuse('not in this test')),
     metrics,
     clock: systemClock,
-    log: silentLogger,
+    log: options.log ?? silentLogger,
+    ...(options.identityCheck && { identityCheck: options.identityCheck }),
+    ...(options.routes && { routes: options.routes }),
   })
   return { hub, metrics, registry }
 }

@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream'
-import type { Clock, Dialer, Logger } from '../../core/index.ts'
+import { type Clock, type Dialer, excerpt, type Logger } from '../../core/index.ts'
 import { showHostPort } from '../addresses.ts'
 import {
   type Channel,
@@ -9,10 +9,13 @@ import {
   type Leg,
   type Link,
 } from '../link/index.ts'
+import { HolderCheck, type IdentityCheck } from './agent-claims.ts'
+import { type AgentIdentity, localIdentity } from './agent-identity.ts'
 import { AgentRegistry } from './agent-registry.ts'
 import { type AgentDescription, type AgentSession, describeAgent } from './agent-session.ts'
 import { DialRouter } from './dial-router.ts'
 import type { ServerMetrics } from './metrics.ts'
+import type { NodeRoutes } from './node-routes.ts'
 import type { StrategyName } from './strategies.ts'
 
 /** Answers the dials of agents. */
@@ -21,6 +24,10 @@ export type AgentDialHandler = (dial: IncomingDial, session: AgentSession) => vo
 /** What a hub is made of. */
 export interface TunnelHubParts {
   readonly strategies: readonly StrategyName[]
+  /** What agents announce counts by this check, unless it is held under another credential without one. */
+  readonly identityCheck?: IdentityCheck | undefined
+  /** Which node has an address; without it agents are believed what they announce. */
+  readonly routes?: NodeRoutes | undefined
   readonly dialTimeoutMs: number
   readonly onAgentDial: AgentDialHandler
   readonly metrics: ServerMetrics
@@ -52,14 +59,16 @@ export class TunnelHub {
   readonly #parts: TunnelHubParts
   readonly #registry: AgentRegistry
   readonly #router: DialRouter
+  readonly #identityCheck: IdentityCheck
   readonly #carried = new Set<Carried>()
   readonly #idle: (() => void)[] = []
   #established = 0
 
   constructor(parts: TunnelHubParts) {
-    const { strategies, metrics, clock, dialTimeoutMs } = parts
+    const { strategies, routes, metrics, clock, dialTimeoutMs } = parts
     this.#parts = parts
-    this.#registry = new AgentRegistry(strategies)
+    this.#identityCheck = parts.identityCheck ?? new HolderCheck()
+    this.#registry = new AgentRegistry(strategies, { routes })
     this.#router = new DialRouter({
       registry: this.#registry,
       metrics,
@@ -111,19 +120,28 @@ export class TunnelHub {
   attachAgent(
     link: Link,
     description: AgentDescription = describeAgent(link.metadata),
-    peer = description.agentId,
+    by: { readonly peer?: string; readonly identity?: AgentIdentity } = {},
   ): void {
     const { onAgentDial, metrics } = this.#parts
-    const session: AgentSession = { ...description, link, peer }
-    const log = this.#parts.log.child({ agentId: session.agentId })
+    const { agentId, identifiers } = description
+    const { peer = agentId, identity = localIdentity(agentId) } = by
+    const session: AgentSession = { agentId, identifiers, identity, link, peer }
+    const log = this.#parts.log.child({ agentId, ...identity.fields })
     link.start({
       dial: (dial) => onAgentDial(dial, session),
       drain: () => log.info({}, 'agent drains'),
+    })
+    const release = this.#identityCheck.admit({
+      identity,
+      identifiers,
+      log,
+      changed: (accepted) => this.#registry.change(session, accepted),
     })
     this.#registry.add(session)
     log.info({ capabilities: [...link.capabilities], agents: this.agentCount }, 'agent connected')
     void link.ended.then(({ error }) => {
       this.#registry.remove(session)
+      release()
       if (error) metrics.streamBroke('from_agent')
       log.info({ ...(error && { err: error }), agents: this.agentCount }, 'agent gone')
     })
@@ -147,6 +165,7 @@ export class TunnelHub {
     log.debug(
       {
         ...fields,
+        address: excerpt(fields.address),
         bytesForth: bytesFromA,
         bytesBack: bytesFromB,
         endedBy,

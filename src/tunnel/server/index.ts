@@ -1,3 +1,4 @@
+export { defaultRoutePermission } from './agent-claims.ts'
 export { NoAgentAvailable } from './agent-registry.ts'
 export type { AgentDescription } from './agent-session.ts'
 export type { RevocationList } from './client-trust.ts'

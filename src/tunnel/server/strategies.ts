@@ -1,5 +1,6 @@
-import { networkOf, parseIp, parseIpRange } from '../addresses.ts'
+import { hostKey, parseIp, parseIpRange, RangeTable } from '../addresses.ts'
 import type { AgentSession } from './agent-session.ts'
+import type { NodeRoutes } from './node-routes.ts'
 
 /** A way to choose an agent. */
 export interface Strategy {
@@ -29,9 +30,28 @@ function isLessLoaded({ link: a }: AgentSession, { link: b }: AgentSession): boo
   return difference < 0 || (difference === 0 && a.backlog < b.backlog)
 }
 
+/** Groups of sessions by a key. */
+class SessionGroups {
+  readonly #groups = new Map<string, Set<AgentSession>>()
+
+  of(key: string): Iterable<AgentSession> {
+    return this.#groups.get(key) ?? []
+  }
+
+  add(key: string, session: AgentSession): void {
+    this.#groups.set(key, (this.#groups.get(key) ?? new Set()).add(session))
+  }
+
+  delete(key: string, session: AgentSession): void {
+    const sessions = this.#groups.get(key)
+    sessions?.delete(session)
+    if (sessions?.size === 0) this.#groups.delete(key)
+  }
+}
+
 /** The least busy agent that names the dialled host among its identifiers. */
 class ByHost implements Strategy {
-  readonly #byHost = new Map<string, Set<AgentSession>>()
+  readonly #byHost = new SessionGroups()
   readonly #agents = new Set<AgentSession>()
 
   get size(): number {
@@ -41,33 +61,22 @@ class ByHost implements Strategy {
   add(session: AgentSession): void {
     const { hosts } = session.identifiers
     if (hosts.length > 0) this.#agents.add(session)
-    for (const host of hosts) {
-      const sessions = this.#byHost.get(host)
-      if (sessions) sessions.add(session)
-      else this.#byHost.set(host, new Set([session]))
-    }
+    for (const host of hosts) this.#byHost.add(hostKey(host), session)
   }
 
   remove(session: AgentSession): void {
     this.#agents.delete(session)
-    for (const host of session.identifiers.hosts) {
-      const sessions = this.#byHost.get(host)
-      sessions?.delete(session)
-      if (sessions?.size === 0) this.#byHost.delete(host)
-    }
+    for (const host of session.identifiers.hosts) this.#byHost.delete(hostKey(host), session)
   }
 
   pick(host: string, isFit: (session: AgentSession) => boolean): AgentSession | undefined {
-    return leastLoaded(this.#byHost.get(host) ?? [], isFit)
+    return leastLoaded(this.#byHost.of(hostKey(host)), isFit)
   }
 }
 
-type Networks = Map<bigint, Set<AgentSession>>
-
 /** The least busy agent with the narrowest range around the dialled address. */
 class ByRange implements Strategy {
-  /** By address width, then by prefix length: few maps to look into, however many agents there are. */
-  readonly #byWidth = { 32: new Map<number, Networks>(), 128: new Map<number, Networks>() }
+  readonly #ranges = new RangeTable<AgentSession>()
   readonly #agents = new Set<AgentSession>()
 
   get size(): number {
@@ -77,33 +86,20 @@ class ByRange implements Strategy {
   add(session: AgentSession): void {
     for (const range of rangesOf(session)) {
       this.#agents.add(session)
-      const byLength = this.#byWidth[range.width]
-      const networks: Networks = byLength.get(range.bits) ?? new Map()
-      byLength.set(range.bits, networks)
-      const sessions = networks.get(range.value) ?? new Set()
-      networks.set(range.value, sessions.add(session))
+      this.#ranges.add(range, session)
     }
   }
 
   remove(session: AgentSession): void {
     this.#agents.delete(session)
-    for (const range of rangesOf(session)) {
-      const byLength = this.#byWidth[range.width]
-      const networks = byLength.get(range.bits)
-      const sessions = networks?.get(range.value)
-      sessions?.delete(session)
-      if (sessions?.size === 0) networks?.delete(range.value)
-      if (networks?.size === 0) byLength.delete(range.bits)
-    }
+    for (const range of rangesOf(session)) this.#ranges.delete(range, session)
   }
 
   pick(host: string, isFit: (session: AgentSession) => boolean): AgentSession | undefined {
     const ip = parseIp(host)
     if (!ip) return undefined
-    const byLength = this.#byWidth[ip.width]
-    for (const bits of [...byLength.keys()].toSorted((a, b) => b - a)) {
-      const sessions = byLength.get(bits)?.get(networkOf(ip, bits))
-      const chosen = leastLoaded(sessions ?? [], isFit)
+    for (const sessions of this.#ranges.around(ip, ip.width)) {
+      const chosen = leastLoaded(sessions, isFit)
       if (chosen) return chosen
     }
     return undefined
@@ -112,6 +108,43 @@ class ByRange implements Strategy {
 
 const rangesOf = ({ identifiers }: AgentSession) =>
   identifiers.cidrs.flatMap((text) => parseIpRange(text) ?? [])
+
+/** The least busy agent of the node that the dialled host belongs to; what agents announce does not matter. */
+class ByNode implements Strategy {
+  readonly #routes: NodeRoutes
+  readonly #byNode = new SessionGroups()
+  readonly #agents = new Set<AgentSession>()
+
+  constructor(routes: NodeRoutes) {
+    this.#routes = routes
+  }
+
+  get size(): number {
+    return this.#agents.size
+  }
+
+  add(session: AgentSession): void {
+    const { nodeName } = session.identity
+    if (nodeName === undefined) return
+    this.#agents.add(session)
+    this.#byNode.add(nodeName, session)
+  }
+
+  remove(session: AgentSession): void {
+    this.#agents.delete(session)
+    if (session.identity.nodeName !== undefined)
+      this.#byNode.delete(session.identity.nodeName, session)
+  }
+
+  pick(host: string, isFit: (session: AgentSession) => boolean): AgentSession | undefined {
+    // A node proves its own name by its credential alone, before there is a Node object.
+    const isName = parseIp(host) === undefined
+    const named = isName ? leastLoaded(this.#byNode.of(hostKey(host)), isFit) : undefined
+    if (named) return named
+    const node = this.#routes.nodeOf(host)
+    return node === undefined ? undefined : leastLoaded(this.#byNode.of(node), isFit)
+  }
+}
 
 /** The least busy of all agents. */
 class LeastLoadedAgent implements Strategy {
@@ -134,6 +167,9 @@ class LeastLoadedAgent implements Strategy {
   }
 }
 
+/** An agentID counts only together with the credential behind it: two agents may choose the same one. */
+const idOf = ({ agentId, identity }: AgentSession): string => `${identity.key}\n${agentId}`
+
 /** Any agent that `concerns` this strategy, by chance; of its sessions the least busy one. */
 class RandomAgent implements Strategy {
   readonly #concerns: (session: AgentSession) => boolean
@@ -153,20 +189,20 @@ class RandomAgent implements Strategy {
 
   add(session: AgentSession): void {
     if (!this.#concerns(session)) return
-    const known = this.#byId.get(session.agentId)
+    const known = this.#byId.get(idOf(session))
     if (known) {
       known.add(session)
       return
     }
     const sessions = new Set([session])
-    this.#byId.set(session.agentId, sessions)
+    this.#byId.set(idOf(session), sessions)
     this.#agents.push(sessions)
   }
 
   remove(session: AgentSession): void {
-    const sessions = this.#byId.get(session.agentId)
+    const sessions = this.#byId.get(idOf(session))
     if (!sessions?.delete(session) || sessions.size > 0) return
-    this.#byId.delete(session.agentId)
+    this.#byId.delete(idOf(session))
     this.#agents = this.#agents.filter((each) => each !== sessions)
   }
 
@@ -192,17 +228,25 @@ export const strategyNames = [
 /** The name of a strategy. */
 export type StrategyName = (typeof strategyNames)[number]
 
-/** Makes a strategy by its name; `random` gives numbers from 0 to below 1. */
-export function createStrategy(name: StrategyName, random: () => number): Strategy {
+/** What strategies need beside the agents. */
+export interface StrategyParts {
+  /** Gives numbers from 0 to below 1. */
+  readonly random: () => number
+  /** Which node has an address; without it agents are believed what they announce. */
+  readonly routes?: NodeRoutes | undefined
+}
+
+/** Makes a strategy by its name. */
+export function createStrategy(name: StrategyName, { random, routes }: StrategyParts): Strategy {
   switch (name) {
     case 'default':
       return new RandomAgent(() => true, random)
     case 'defaultRoute':
       return new RandomAgent((session) => session.identifiers.isDefaultRoute, random)
     case 'destHost':
-      return new ByHost()
+      return routes ? new ByNode(routes) : new ByHost()
     case 'cidr':
-      return new ByRange()
+      return routes ? new ByNode(routes) : new ByRange()
     case 'least-loaded':
       return new LeastLoadedAgent()
   }

@@ -86,6 +86,7 @@ export class TunnelLab {
       serverId: 'server-1',
       serverCount: 3,
       strategies: ['default'],
+      agentIdentityCheck: 'none',
       dialTimeoutMs: 5_000,
       agents: {
         ...local,

@@ -173,6 +173,7 @@ test('a server inside another one takes links that came some other way, and open
       serverId: 'inside',
       serverCount: 1,
       strategies: ['default'],
+      agentIdentityCheck: 'none',
       dialTimeoutMs: 5_000,
       nodeTraffic: { isOn: false, allowedDestinations: [], sniRoutes: [] },
       tlsMinVersion: 'TLSv1.2',

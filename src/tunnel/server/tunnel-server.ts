@@ -11,6 +11,7 @@ import {
 } from '../../core/index.ts'
 import type { Link } from '../link/index.ts'
 import type { HttpEndpoint } from '../ports/http-endpoint.ts'
+import { NodeCheck } from './agent-claims.ts'
 import { AgentPort } from './agent-port.ts'
 import type { AgentDescription } from './agent-session.ts'
 import type { RevocationList } from './client-trust.ts'
@@ -20,12 +21,13 @@ import { FrontEndPort } from './frontend-port.ts'
 import { TunnelHub } from './hub.ts'
 import { ServerLease } from './lease.ts'
 import { ServerMetrics } from './metrics.ts'
+import { NodeRoutes } from './node-routes.ts'
 import { NodeTraffic } from './reverse/node-traffic.ts'
 
 /** What a tunnel server is made of. */
 export interface TunnelServerParts {
   readonly config: TunnelServerConfig
-  /** The cluster that reviews tokens and keeps leases; needed for these only. */
+  /** The cluster that reviews tokens, keeps leases and knows nodes; needed for these only. */
   readonly view?: ClusterView
   /** Whose certificates are not believed on any port, though their CA is; nobody's without it. */
   readonly revocations?: RevocationList
@@ -74,11 +76,20 @@ export function createTunnelServer(parts: TunnelServerParts): TunnelServer {
   return new ComposedTunnelServer(parts)
 }
 
+/** What decides which addresses an agent has; nothing if agents are believed what they announce. */
+function identityCheckOf({ config, view, clock, log }: TunnelServerParts) {
+  if (config.agentIdentityCheck === 'none') return undefined
+  if (!view) throw new TypeError('the identity check needs a cluster')
+  const routes = new NodeRoutes({ view, clock, log })
+  return { routes, identityCheck: new NodeCheck(view, routes) }
+}
+
 class ComposedTunnelServer implements TunnelServer {
   readonly name = 'tunnel-server'
   readonly failed = neverFails()
   readonly #parts: TunnelServerParts
   readonly #hub: TunnelHub
+  readonly #routes: NodeRoutes | undefined
   readonly #agentPort: AgentPort | undefined
   readonly #frontEnd: FrontEndPort | undefined
   readonly #health: HttpEndpoint | undefined
@@ -98,8 +109,11 @@ class ComposedTunnelServer implements TunnelServer {
       clock,
       log,
     })
+    const checked = identityCheckOf(parts)
+    this.#routes = checked?.routes
     this.#hub = new TunnelHub({
       strategies: config.strategies,
+      ...checked,
       dialTimeoutMs: config.dialTimeoutMs,
       onAgentDial: (dial, session) => nodeTraffic.handle(dial, session),
       metrics,
@@ -182,6 +196,7 @@ class ComposedTunnelServer implements TunnelServer {
 
   async start(): Promise<void> {
     const { config, log } = this.#parts
+    this.#routes?.start()
     const places: { -readonly [Name in keyof ListeningPlaces]: string } = {}
     if (this.#health && config.health) places.health = await this.#health.listen(config.health)
     if (this.#admin && config.admin) places.admin = await this.#admin.listen(config.admin)
@@ -206,6 +221,7 @@ class ComposedTunnelServer implements TunnelServer {
         Promise.race([this.#hub.drain(), aborted(ended)]),
       )
     this.#frontEnd?.close()
+    this.#routes?.stop()
     await this.#hub.close()
     this.#agentPort?.close()
     await Promise.all([leaseIsGone, this.#health?.close(), this.#admin?.close()])

@@ -1,3 +1,8 @@
 export { machineAdmission } from './machine-admission.ts'
-export { machineAuthorizer, workloadBinding, workloadRole } from './machine-authorizer.ts'
+export {
+  machineAuthorizer,
+  narrowWorkloadRole,
+  workloadBinding,
+  workloadRole,
+} from './machine-authorizer.ts'
 export { createStaleWorkloads } from './stale-workloads.ts'

@@ -60,43 +60,60 @@ async function isOwnPod(
   return pod && machineOf(pod) === machine ? allowed : noOpinion
 }
 
-const { clusterRole, roleBinding } = rbacKinds
+const { clusterRole, role, roleBinding } = rbacKinds
+
+const workloadRules = [
+  { apiGroups: [''], resources: ['pods'], verbs: ['create', 'delete'] },
+  { apiGroups: [''], resources: ['pods/status'], verbs: ['update'] },
+  { apiGroups: [''], resources: ['serviceaccounts/token'], verbs: ['create'] },
+  { apiGroups: [''], resources: ['services'], verbs: ['get'] },
+  {
+    apiGroups: [''],
+    resources: ['configmaps'],
+    resourceNames: ['kube-root-ca.crt'],
+    verbs: ['get'],
+  },
+  {
+    apiGroups: ['coordination.k8s.io'],
+    resources: ['leases'],
+    verbs: ['create', 'get', 'update', 'delete'],
+  },
+]
 
 /** What a machine may do in the namespaces where it is bound to this; `machineAdmission` narrows it to its own objects. */
 export const workloadRole: KubeObject = {
   apiVersion: apiVersionOf(clusterRole),
   kind: clusterRole.kind,
   metadata: { name: 'sallyport:workload-runner' },
-  rules: [
-    { apiGroups: [''], resources: ['pods'], verbs: ['create', 'delete'] },
-    { apiGroups: [''], resources: ['pods/status'], verbs: ['update'] },
-    { apiGroups: [''], resources: ['serviceaccounts/token'], verbs: ['create'] },
-    { apiGroups: [''], resources: ['services'], verbs: ['get'] },
-    {
-      apiGroups: [''],
-      resources: ['configmaps'],
-      resourceNames: ['kube-root-ca.crt'],
-      verbs: ['get'],
-    },
-    {
-      apiGroups: ['coordination.k8s.io'],
-      resources: ['leases'],
-      verbs: ['create', 'get', 'update', 'delete'],
-    },
-  ],
+  rules: workloadRules,
 }
 
-/** The binding that lets a machine run workloads in a namespace. */
-export function workloadBinding(machine: string, namespace: string): KubeObject {
+/** The same in one namespace, for a machine that runs workloads of these service accounts only. */
+export function narrowWorkloadRole(
+  machine: string,
+  namespace: string,
+  serviceAccounts: readonly string[],
+): KubeObject {
+  const rules = workloadRules.map((rule) =>
+    rule.resources.includes('serviceaccounts/token')
+      ? { ...rule, resourceNames: serviceAccounts }
+      : rule,
+  )
+  const metadata = { name: `sallyport:workloads:${machine}`, namespace }
+  return { apiVersion: apiVersionOf(role), kind: role.kind, metadata, rules }
+}
+
+/** The binding that lets a machine run workloads in a namespace, by the ClusterRole unless a Role there is given. */
+export function workloadBinding(
+  machine: string,
+  namespace: string,
+  granted: KubeObject = workloadRole,
+): KubeObject {
   return {
     apiVersion: apiVersionOf(roleBinding),
     kind: roleBinding.kind,
     metadata: { name: `sallyport:workloads:${machine}`, namespace },
-    roleRef: {
-      apiGroup: clusterRole.group,
-      kind: clusterRole.kind,
-      name: workloadRole.metadata.name,
-    },
+    roleRef: { apiGroup: clusterRole.group, kind: granted.kind, name: granted.metadata.name },
     subjects: [
       {
         apiGroup: clusterRole.group,

@@ -1,4 +1,5 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import type { RequestListener } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Browser, chromium } from 'playwright-core'
@@ -9,11 +10,44 @@ import { type Kubectl, kubectlAt } from '../../support/kubectl.ts'
 import { LoggedProcess } from '../../support/logged-process.ts'
 import { findKubectl, findProgram, pathOrReason } from '../../support/peers.ts'
 import { allOfProxy, outwardAddress, ServiceProxyLab } from '../../support/service-proxy-lab.ts'
+import { httpTarget } from '../../support/tcp-target.ts'
 import { startNaiveAddon } from './naive-addon.ts'
 
 const kubectlPath = pathOrReason(findKubectl('1.36'))
 const chromiumPath = pathOrReason(findProgram('chromium'))
 const isHere = kubectlPath !== undefined && outwardAddress !== undefined
+
+/** Runs in a page: creates ConfigMaps in every way that a page has, and opens a WebSocket to the add-on. */
+async function writeFromPage({
+  target,
+  path,
+  isOwn,
+}: {
+  target: string
+  path: string
+  isOwn: boolean
+}) {
+  const id = Math.random().toString(36).slice(2)
+  const bodyOf = (name: string) =>
+    JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name } })
+  const json = { headers: { 'content-type': 'application/json' } }
+  const ways: [string, (body: string) => RequestInit][] = [
+    [`${id}-json`, (body) => ({ ...json, body })],
+    [`${id}-text`, (body) => ({ mode: 'no-cors', body })],
+    [`${id}-untyped`, (body) => ({ mode: 'no-cors', body: new Blob([body]) })],
+  ]
+  const used = isOwn ? ways.slice(0, 1) : ways
+  for (const [name, how] of used)
+    await fetch(target, { method: 'POST', ...how(bodyOf(name)) }).catch(() => undefined)
+  const socket = await new Promise<string>((resolve) => {
+    const opened = new WebSocket(
+      `${target.replace(/^http/, 'ws').replace(/\/api.*/, '')}${path}live`,
+    )
+    opened.onopen = () => resolve('open')
+    opened.onclose = () => resolve('closed')
+  })
+  return { names: used.map(([name]) => name), socket }
+}
 
 describe.skipIf(!isHere)('behind stock kubectl proxy', () => {
   let lab: ServiceProxyLab
@@ -24,13 +58,16 @@ describe.skipIf(!isHere)('behind stock kubectl proxy', () => {
 
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), 'addon-kubectl-'))
-    lab = await ServiceProxyLab.open(['--addon-recheck-period', '500ms'])
+    // Pages of all other namespaces are shown only, and run nothing.
+    const flags = ['--addon-recheck-period', '500ms', '--addon-same-origin-namespace', 'default']
+    lab = await ServiceProxyLab.open(flags)
     addon = await startNaiveAddon(outwardAddress ?? '')
     await lab.addon('naive', addon)
     for (const name of ['ann', 'bob'])
       await lab.user(name, [
         allOfProxy('get', 'create'),
         { apiGroups: ['addon.sallyport.dev'], resources: ['sessions'], verbs: ['*'] },
+        { apiGroups: [''], resources: ['configmaps'], verbs: ['create', 'get'] },
       ])
   })
   afterAll(async () => {
@@ -142,6 +179,33 @@ describe.skipIf(!isHere)('behind stock kubectl proxy', () => {
       )
       expect(status).toBe(403)
       await page.context().close()
+    })
+
+    test('[SEC-R401] a page of another origin writes nothing and opens no WebSocket; a page of this one does', async () => {
+      const proxy = await proxyOf('ann')
+      const target = `${proxy}/api/v1/namespaces/default/configmaps`
+      const blank: RequestListener = (_request, response) => {
+        response.writeHead(200, { 'content-type': 'text/html' }).end('<title>elsewhere</title>')
+      }
+      const otherPort = await httpTarget(blank, '127.0.0.1')
+      const otherSite = await lab.backend(blank)
+      const pages = [
+        [`http://localhost:${otherPort.port}/`, false],
+        [`http://${outwardAddress}:${otherSite.port}/`, false],
+        [proxy, true],
+      ] as const
+      for (const [address, isOwn] of pages) {
+        const page = await (await browser.newContext()).newPage()
+        await page.goto(address)
+        const outcome = await page.evaluate(writeFromPage, { target, path, isOwn })
+        expect([address, outcome.socket]).toEqual([address, isOwn ? 'open' : 'closed'])
+        const made = await Promise.all(outcome.names.map((name) => fetch(`${target}/${name}`)))
+        expect(made.map(({ status }) => status)).toEqual(
+          outcome.names.map(() => (isOwn ? 200 : 404)),
+        )
+        await page.context().close()
+      }
+      await otherPort.close()
     })
 
     test('kubectl shows the live session, and deleting it ends it at both ends [ADDON-P8]', async () => {

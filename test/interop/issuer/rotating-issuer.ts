@@ -1,18 +1,13 @@
 import { createPrivateKey } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { changeObject } from '../../../src/client/index.ts'
-import { type ClusterView, type KubeObject, wellKnownKinds } from '../../../src/core/index.ts'
+import type { ClusterView } from '../../../src/core/index.ts'
 import { type SigningKey, signingKey } from '../../../src/jose/index.ts'
-import { openCluster } from '../../support/cluster-client.ts'
 import { HttpsCaller } from '../../support/https-caller.ts'
-import {
-  runSallyport,
-  type SallyportProcess,
-  startSallyport,
-} from '../../support/sallyport-process.ts'
+import { type InProcessServer, startInProcess } from '../../support/in-process-server.ts'
+import { runSallyport } from '../../support/sallyport-process.ts'
 
-const secretKey = { namespace: 'kube-system', name: 'sallyport-signing-keys' }
+const keysName = 'signing-keys'
 const marginMs = 10 * 60_000
 
 interface StoredKey {
@@ -23,34 +18,33 @@ interface StoredKey {
   readonly pem: string
 }
 
-/** A server in a process of its own, its tokens, and a rotation that does not take 90 minutes. */
+/** A server, its tokens, and a rotation that does not take 90 minutes. */
 export class RotatingIssuer {
   readonly issuer: string
   readonly caFile: string
-  readonly #server: SallyportProcess
+  readonly #server: InProcessServer
   readonly #view: ClusterView
   readonly #stranger: HttpsCaller
   readonly #signal = new AbortController().signal
 
-  private constructor(server: SallyportProcess, view: ClusterView, ca: string) {
+  private constructor(server: InProcessServer, ca: string) {
     this.#server = server
-    this.#view = view
-    this.#stranger = new HttpsCaller({ port: Number(new URL(server.server).port), ca })
-    this.issuer = server.server
+    this.#view = server.serving.view
+    this.#stranger = new HttpsCaller({ port: server.port, ca })
+    this.issuer = server.serving.url
     this.caFile = join(server.dataDirectory, 'pki', 'ca.crt')
   }
 
   static async start(...flags: string[]): Promise<RotatingIssuer> {
-    const server = await startSallyport({ args: ['--service-account-issuer-public', ...flags] })
-    const { view } = await openCluster(server.kubeconfig)
+    const server = await startInProcess({ flags: ['--service-account-issuer-public', ...flags] })
     const ca = await readFile(join(server.dataDirectory, 'pki', 'ca.crt'), 'utf8')
-    const issuer = new RotatingIssuer(server, view, ca)
+    const issuer = new RotatingIssuer(server, ca)
     const bot = {
       apiVersion: 'v1',
       kind: 'ServiceAccount',
       metadata: { name: 'bot', namespace: 'default' },
     }
-    await view.write('create', bot, {}, issuer.#signal)
+    await issuer.#view.write('create', bot, {}, issuer.#signal)
     return issuer
   }
 
@@ -68,8 +62,8 @@ export class RotatingIssuer {
   /** The key that signs, with which a test makes tokens that the server would not make. */
   async signingKey(): Promise<SigningKey> {
     const now = Date.now()
-    const secret = await this.#view.get(wellKnownKinds.secret, secretKey, this.#signal)
-    const { pem } = keysIn(secret).findLast(({ signsFrom }) => signsFrom <= now)!
+    const found = await this.#server.sealed.get(keysName, this.#signal)
+    const { pem } = keysIn(found?.value).findLast(({ signsFrom }) => signsFrom <= now)!
     return signingKey(createPrivateKey(pem))
   }
 
@@ -108,25 +102,21 @@ export class RotatingIssuer {
 
   async stop(): Promise<void> {
     this.#stranger.close()
-    await this.#server.stop()
+    await this.#server.close()
   }
 
   async #change(change: (keys: StoredKey[]) => void): Promise<void> {
-    await changeObject(
-      { view: this.#view, kind: wellKnownKinds.secret, key: secretKey },
+    await this.#server.sealed.change(
+      keysName,
       (present) => {
         const keys = keysIn(present)
         change(keys)
-        const text = JSON.stringify({ version: 1, keys })
-        return { ...present!, data: { 'keys.json': Buffer.from(text).toString('base64') } }
+        return Buffer.from(JSON.stringify({ version: 1, keys }))
       },
       this.#signal,
     )
   }
 }
 
-function keysIn(secret: KubeObject | undefined): StoredKey[] {
-  const { data } = secret as unknown as { data: Record<string, string> }
-  const text = Buffer.from(data['keys.json'] ?? '', 'base64').toString()
-  return (JSON.parse(text) as { keys: StoredKey[] }).keys
-}
+const keysIn = (value: Buffer | undefined): StoredKey[] =>
+  (JSON.parse(String(value)) as { keys: StoredKey[] }).keys

@@ -1,4 +1,10 @@
-import { endToEndHeaders, headerPairs, homeCookie } from '../../../http/index.ts'
+import {
+  endToEndHeaders,
+  headerPairs,
+  homeCookie,
+  isOriginHeader,
+  sandboxPolicy,
+} from '../../../http/index.ts'
 import { tunnelHeader } from '../../token/index.ts'
 import { rewriteUrl, type UrlPlaces } from '../rewrite/rewrite-url.ts'
 
@@ -7,30 +13,12 @@ export interface AnswerPlaces extends UrlPlaces {
   /** Whether the answer depends on who asked. */
   readonly hasIdentity: boolean
   readonly isOwnCookie: (pair: string) => boolean
+  /** Whether the content may not run on the API's origin. */
+  readonly isSandboxed: boolean
 }
 
-/**
- * What an add-on may not say in the name of an origin that it shares with the API and with other add-ons: who else may
- * read it, that its other data be wiped, that it be asked elsewhere or by TLS only, to whom browsers report all that is
- * asked of it, or that its users log in by Basic.
- */
-const notTheirs = new Set([
-  'accept-ch',
-  'access-control-allow-credentials',
-  'access-control-allow-headers',
-  'access-control-allow-methods',
-  'access-control-allow-origin',
-  'alt-svc',
-  'audit-id',
-  'clear-site-data',
-  'nel',
-  'report-to',
-  'service-worker-allowed',
-  'set-login',
-  'strict-transport-security',
-  'www-authenticate',
-  tunnelHeader.toLowerCase(),
-])
+/** Sent by this server itself, whatever the add-on sends. */
+const ownHeaders = new Set(['audit-id', 'x-content-type-options', tunnelHeader.toLowerCase()])
 
 /** Policies under which a page would not say to us, either, which add-on it belongs to. */
 const silent = /(?:^|,)\s*(?:no-referrer|origin|strict-origin)\s*$/i
@@ -50,13 +38,20 @@ export function clientHeaders(
     else headers.set(name, [value])
   }
   headers.set('cache-control', [privately(headers.get('cache-control'))])
+  if (places.isSandboxed) sandbox(headers)
   if (places.hasIdentity)
     headers.set('vary', [...(headers.get('vary') ?? []), 'Authorization, Cookie'])
   return headers
 }
 
+/** A policy more, and last: browsers enforce all of them, and a proxy on another origin takes exactly this one off. */
+function sandbox(headers: Map<string, string[]>): void {
+  const policies = headers.get('content-security-policy') ?? []
+  headers.set('content-security-policy', [...policies, sandboxPolicy])
+}
+
 function valueFor(name: string, value: string, places: AnswerPlaces): string | undefined {
-  if (notTheirs.has(name)) return undefined
+  if (isOriginHeader(name) || ownHeaders.has(name)) return undefined
   if (name === 'location' || name === 'content-location') return rewriteUrl(value, places)
   if (name === 'referrer-policy') return silent.test(value) ? 'same-origin' : value
   if (name !== 'set-cookie') return value

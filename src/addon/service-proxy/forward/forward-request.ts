@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { ApiError } from '../../../core/index.ts'
 import { announcedTrailers, mayHaveTrailers, rawHeaderValues } from '../../../http/index.ts'
@@ -66,6 +66,9 @@ function headersOf(
   const { body, rawHeaders } = answer
   const headers = clientHeaders(rawHeaders, places)
   for (const [name, values] of added) headers.set(name, [...(headers.get(name) ?? []), ...values])
+  // Its parts have headers of their own, which browsers have taken for those of the page before.
+  if (places.isSandboxed && isNavigation(forwarding.request) && isMultipart(headers))
+    headers.set('content-type', ['application/octet-stream'])
   if (trailers.length > 0) headers.set('trailer', [trailers.join(', ')])
   // The length of what a page becomes is not known.
   if (pageCoding !== undefined) headers.delete('content-length')
@@ -74,6 +77,12 @@ function headersOf(
     headers.set('content-length', [String(body.length)])
   return headers
 }
+
+const isNavigation = ({ headers }: IncomingMessage): boolean =>
+  headers['sec-fetch-mode'] === 'navigate'
+
+const isMultipart = (headers: ReadonlyMap<string, readonly string[]>): boolean =>
+  headers.get('content-type')?.some((type) => /^\s*multipart\//i.test(type)) ?? false
 
 /** Writes the head, or takes back what was written of it: the refusal that follows is ours and not the backend's. */
 function writeHead(

@@ -4,6 +4,7 @@ import {
   endToEndHeaders,
   foldHeaderName,
   headerPairs,
+  hostOf,
   rawHeaderValues,
   takesTrailers,
 } from '../../../http/index.ts'
@@ -52,10 +53,6 @@ export function backendHeaders(request: IncomingMessage, facts: ForwardedFacts):
   out.push(...framing(request))
   return out
 }
-
-/** The host that the client asked for; HTTP/2 has its own field for it. */
-export const hostOf = ({ headers }: Pick<IncomingMessage, 'headers'>): string =>
-  headers.host ?? String(headers[':authority'] ?? '')
 
 /** Whether a request has a body. */
 export const hasBody = (request: IncomingMessage): boolean =>

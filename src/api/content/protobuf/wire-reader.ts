@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { badRequest } from '../../../core/index.ts'
+import { badRequest, type Work } from '../../../core/index.ts'
 
 /** How a value is laid out on the wire. */
 export const wire = {
@@ -26,9 +26,12 @@ export class WireReader {
   /** The two unsigned halves of the varint that was read last. */
   #low = 0
   #high = 0
+  readonly work: Work
 
-  constructor(bytes: Buffer, start = 0, end = bytes.length) {
+  /** Each field that is read is a token of `work`. */
+  constructor(bytes: Buffer, work: Work, start = 0, end = bytes.length) {
     this.#bytes = bytes
+    this.work = work
     this.#at = start
     this.#end = end
   }
@@ -43,6 +46,7 @@ export class WireReader {
 
   /** The next field's number times eight, plus its wire type. */
   tag(): number {
+    this.work.spend('tokens', 1)
     this.#readVarint()
     if (this.#high !== 0 || this.#low < 8) throw badRequest(`proto: illegal tag ${this.#low >>> 3}`)
     return this.#low
@@ -68,7 +72,7 @@ export class WireReader {
   /** A reader of the message that comes next. */
   message(): WireReader {
     const start = this.#enter()
-    return new WireReader(this.#bytes, start, this.#at)
+    return new WireReader(this.#bytes, this.work, start, this.#at)
   }
 
   /** The bytes that come next, not copied. */

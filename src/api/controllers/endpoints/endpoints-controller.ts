@@ -21,17 +21,69 @@ const zoneLabel = 'topology.kubernetes.io/zone'
 
 const keyOf = (namespace: string, name: string): string => `${namespace}/${name}`
 
+/** Names of objects by namespace and something that they have in common. */
+class NameIndex {
+  readonly #names = new Map<string, Set<string>>()
+
+  get(namespace: string, mark: string): Iterable<string> {
+    return this.#names.get(`${namespace}/${mark}`) ?? []
+  }
+
+  /** Files a name under its marks of now, and no longer under those of before. */
+  move(
+    { namespace, name }: { readonly namespace: string; readonly name: string },
+    before: readonly string[],
+    after: readonly string[],
+  ): void {
+    for (const mark of before) {
+      const key = `${namespace}/${mark}`
+      const names = this.#names.get(key)
+      names?.delete(name)
+      if (names?.size === 0) this.#names.delete(key)
+    }
+    for (const mark of after) {
+      const key = `${namespace}/${mark}`
+      this.#names.set(key, (this.#names.get(key) ?? new Set()).add(name))
+    }
+  }
+}
+
+const marksOf = (labels: Readonly<Record<string, string>> | undefined): string[] =>
+  Object.entries(labels ?? {}).map(([key, value]) => `${key}=${value}`)
+
+/** One label of the selector: a Pod without it need not be compared with the rest. */
+const selectorMark = (info: ServiceInfo | undefined): string[] =>
+  marksOf(info?.selector).toSorted().slice(0, 1)
+
+const serviceNameOf = (slice: KubeObject | undefined): string[] => {
+  const name = slice?.metadata.labels?.[sliceLabels.serviceName]
+  return name === undefined ? [] : [name]
+}
+
+const sameButLabels = (a: PodInfo, b: PodInfo): boolean =>
+  JSON.stringify({ ...a, labels: {} }) === JSON.stringify({ ...b, labels: {} })
+
+/** In one of the lists only. */
+const difference = (a: readonly string[], b: readonly string[]): string[] => {
+  const [inA, inB] = [new Set(a), new Set(b)]
+  return [...a.filter((key) => !inB.has(key)), ...b.filter((key) => !inA.has(key))]
+}
+
 class EndpointsKeeper {
   readonly #view: ClusterView
   /** Services that were seen to go, whose Endpoints go with them whoever wrote those. */
   readonly #gone = new Set<string>()
   readonly #selectors = new WeakMap<ServiceInfo, LabelSelector>()
+  readonly #podsByLabel = new NameIndex()
+  readonly #servicesByLabel = new NameIndex()
+  readonly #slicesByService = new NameIndex()
 
   readonly services = new Mirror<ServiceInfo>({
     kind: service.kind,
     project: serviceInfo,
-    keysOf: ({ namespace, name, after }) => {
+    keysOf: ({ namespace, name, before, after }) => {
       const key = keyOf(namespace, name)
+      this.#servicesByLabel.move({ namespace, name }, selectorMark(before), selectorMark(after))
       if (after === undefined) this.#gone.add(key)
       else this.#gone.delete(key)
       return [key]
@@ -40,7 +92,13 @@ class EndpointsKeeper {
   readonly pods = new Mirror<PodInfo>({
     kind: pod.kind,
     project: podInfo,
-    keysOf: ({ before, after }) => [before, after].flatMap((each) => this.#servicesOf(each)),
+    keysOf: ({ namespace, name, before, after }) => {
+      this.#podsByLabel.move({ namespace, name }, marksOf(before?.labels), marksOf(after?.labels))
+      const [left, joined] = [this.#servicesOf(before), this.#servicesOf(after)]
+      // A Pod of which only labels changed matters to the Services that it joins or leaves.
+      if (before && after && sameButLabels(before, after)) return difference(left, joined)
+      return [...left, ...joined]
+    },
   })
   readonly zones = new Mirror<string | undefined>({
     kind: node.kind,
@@ -51,11 +109,11 @@ class EndpointsKeeper {
     kind: endpointSlice.kind,
     query: { labelSelector: `${sliceLabels.serviceName},${sliceLabels.managedBy}` },
     project: (object) => object,
-    keysOf: ({ namespace, before, after }) =>
-      [before, after].flatMap((slice) => {
-        const name = slice?.metadata.labels?.[sliceLabels.serviceName]
-        return name === undefined ? [] : [keyOf(namespace, name)]
-      }),
+    keysOf: ({ namespace, name, before, after }) => {
+      const [left, joined] = [serviceNameOf(before), serviceNameOf(after)]
+      this.#slicesByService.move({ namespace, name }, left, joined)
+      return [...left, ...joined].map((each) => keyOf(namespace, each))
+    },
   })
   readonly endpoints = new Mirror<KubeObject>({
     kind: endpoints.kind,
@@ -87,7 +145,7 @@ class EndpointsKeeper {
 
   /** Makes slices and Endpoints from the Pods that a Service selects. */
   async #select(info: ServiceInfo, signal: AbortSignal): Promise<void> {
-    const pods = [...this.pods.inNamespace(info.namespace)].filter(this.#matcherOf(info))
+    const pods = this.#podsOf(info)
     const groups = selectedGroups(info, pods, (name) => this.zones.get('', name))
     const existing = this.#slicesOf(info.namespace, info.name, isSelectedSlice)
     const changes = planSlices(groups, existing, selectedTemplate(info), maxPerSlice)
@@ -119,11 +177,11 @@ class EndpointsKeeper {
     name: string,
     isOurs: (labels: Record<string, string> | undefined) => boolean,
   ): KubeObject[] {
-    return [...this.slices.inNamespace(namespace)].filter(
-      ({ metadata }) =>
-        metadata.labels?.[sliceLabels.serviceName] === name &&
-        metadata.deletionTimestamp === undefined &&
-        isOurs(metadata.labels),
+    const slices = [...this.#slicesByService.get(namespace, name)].flatMap(
+      (slice) => this.slices.get(namespace, slice) ?? [],
+    )
+    return slices.filter(
+      ({ metadata }) => metadata.deletionTimestamp === undefined && isOurs(metadata.labels),
     )
   }
 
@@ -161,9 +219,22 @@ class EndpointsKeeper {
 
   #servicesOf(info: PodInfo | undefined): string[] {
     if (info === undefined) return []
-    return [...this.services.inNamespace(info.namespace)]
-      .filter((each) => each.selector !== undefined && this.#matcherOf(each)(info))
-      .map(({ namespace, name }) => keyOf(namespace, name))
+    const { namespace } = info
+    return marksOf(info.labels).flatMap((mark) =>
+      [...this.#servicesByLabel.get(namespace, mark)]
+        .filter((name) => {
+          const each = this.services.get(namespace, name)
+          return each?.selector !== undefined && this.#matcherOf(each)(info)
+        })
+        .map((name) => keyOf(namespace, name)),
+    )
+  }
+
+  #podsOf(info: ServiceInfo): PodInfo[] {
+    const [mark = ''] = selectorMark(info)
+    return [...this.#podsByLabel.get(info.namespace, mark)]
+      .flatMap((name) => this.pods.get(info.namespace, name) ?? [])
+      .filter(this.#matcherOf(info))
   }
 
   #servicesOnNode({ name }: MirrorChange<string | undefined>): string[] {

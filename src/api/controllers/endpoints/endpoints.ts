@@ -3,11 +3,12 @@ import { recordsAt } from '../../kinds/fields.ts'
 import { jsonEqual } from '../../patch/errors.ts'
 import { type EndpointPort, sliceLabels } from './plan-slices.ts'
 import {
-  addressTypeOf,
   hostnameIn,
+  ipsOfType,
   type PodInfo,
   podReference,
   portOnPod,
+  portShape,
   type ServiceInfo,
 } from './pod-and-service.ts'
 
@@ -34,7 +35,8 @@ interface Member {
 }
 
 function addressOf(service: ServiceInfo, pod: PodInfo): EndpointAddress | undefined {
-  const ip = pod.ips.find((each) => addressTypeOf(each) === service.addressTypes[0])
+  const [type = 'IPv4'] = service.addressTypes
+  const [ip] = ipsOfType(pod, type)
   if (ip === undefined) return undefined
   const hostname = hostnameIn(service, pod)
   return {
@@ -50,29 +52,46 @@ const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 const byAddress = (a: Member, b: Member): number =>
   compare(a.address.ip, b.address.ip) || compare(a.address.targetRef.uid, b.address.targetRef.uid)
 
-/** The members behind each port; the key without a port is for Services that have none. */
-function membersByPort(service: ServiceInfo, pods: Iterable<PodInfo>): Map<string, Member[]> {
-  const members = new Map<string, Member[]>()
-  const add = (port: string, member: Member): void => {
-    const known = members.get(port)
-    if (known === undefined) members.set(port, [member])
-    else known.push(member)
-  }
+/** Members whose Pods serve the same ports. */
+interface MemberGroup {
+  readonly sample: PodInfo
+  readonly members: Member[]
+}
+
+function memberGroups(service: ServiceInfo, pods: Iterable<PodInfo>): MemberGroup[] {
+  const groups = new Map<string, MemberGroup>()
   for (const pod of pods) {
     if (pod.finished || (pod.terminating && !service.publishNotReady)) continue
     const address = addressOf(service, pod)
     if (address === undefined) continue
-    const member = { address, ready: service.publishNotReady || pod.ready }
-    if (service.ports.length === 0 && service.headless) add('', member)
-    for (const servicePort of service.ports) {
-      const port = portOnPod(servicePort, pod)
+    const shape = portShape(pod)
+    const group = groups.get(shape) ?? { sample: pod, members: [] }
+    groups.set(shape, group)
+    group.members.push({ address, ready: service.publishNotReady || pod.ready })
+  }
+  return [...groups.values()]
+}
+
+/** The groups of members behind each port; the key without a port is for Services that have none. */
+function groupsByPort(
+  service: ServiceInfo,
+  groups: readonly MemberGroup[],
+): Map<string, readonly MemberGroup[]> {
+  const found = new Map<string, MemberGroup[]>()
+  if (service.ports.length === 0 && service.headless && groups.length > 0)
+    return new Map([['', groups]])
+  for (const servicePort of service.ports) {
+    const { name, protocol, appProtocol } = servicePort
+    for (const group of groups) {
+      const port = portOnPod(servicePort, group.sample)
       if (port === undefined) continue
-      const { name, protocol, appProtocol } = servicePort
-      const shown = { ...(name !== '' && { name }), port, protocol, appProtocol }
-      add(JSON.stringify(shown), member)
+      const key = JSON.stringify({ ...(name !== '' && { name }), port, protocol, appProtocol })
+      const known = found.get(key)
+      if (known === undefined) found.set(key, [group])
+      else known.push(group)
     }
   }
-  return members
+  return found
 }
 
 function subsetOf(members: readonly Member[], ports: readonly string[]): EndpointSubset {
@@ -88,17 +107,23 @@ function subsetOf(members: readonly Member[], ports: readonly string[]): Endpoin
 
 /** The subsets of a Service's Endpoints: ports that are served by the very same Pods share one. */
 export function endpointSubsets(service: ServiceInfo, pods: Iterable<PodInfo>): EndpointSubset[] {
-  const groups = new Map<string, { members: Member[]; ports: string[] }>()
-  for (const [port, unsorted] of membersByPort(service, pods)) {
-    const members = unsorted.toSorted(byAddress)
-    const key = JSON.stringify(members)
-    const group = groups.get(key) ?? { members, ports: [] }
-    groups.set(key, group)
-    group.ports.push(port)
+  const groups = memberGroups(service, pods)
+  const places = new Map(groups.map((group, index) => [group, index]))
+  const subsets = new Map<string, { groups: readonly MemberGroup[]; ports: string[] }>()
+  for (const [port, behind] of groupsByPort(service, groups)) {
+    const key = behind.map((group) => places.get(group)).join(' ')
+    const subset = subsets.get(key) ?? { groups: behind, ports: [] }
+    subsets.set(key, subset)
+    subset.ports.push(port)
   }
-  return [...groups.values()]
-    .map(({ members, ports }) => subsetOf(members, ports.toSorted()))
-    .toSorted((a, b) => compare(JSON.stringify(a), JSON.stringify(b)))
+  return [...subsets.values()]
+    .map((subset) => {
+      const members = subset.groups.flatMap((group) => group.members).toSorted(byAddress)
+      const made = subsetOf(members, subset.ports.toSorted())
+      return { made, text: JSON.stringify(made) }
+    })
+    .toSorted((a, b) => compare(a.text, b.text))
+    .map(({ made }) => made)
 }
 
 const countOf = (subsets: readonly EndpointSubset[], list: 'addresses' | 'notReadyAddresses') =>

@@ -173,6 +173,19 @@ export function podInfo(pod: KubeObject): PodInfo {
   }
 }
 
+const shapes = new WeakMap<PodInfo, string>()
+
+/** The same for Pods that serve the same ports: what is found out about one of them holds for all. */
+export function portShape(pod: PodInfo): string {
+  const shape = shapes.get(pod) ?? JSON.stringify([pod.namedPorts, pod.onlyPorts])
+  shapes.set(pod, shape)
+  return shape
+}
+
+/** The addresses of a Pod that are of one family; they are in canonical form already. */
+export const ipsOfType = ({ ips }: PodInfo, type: AddressType): string[] =>
+  ips.filter((ip) => ip.includes(':') === (type === 'IPv6'))
+
 /** Where a Pod serves a port of a Service; `undefined` when it has no such port. */
 export function portOnPod({ targetPort, protocol }: ServicePort, pod: PodInfo): number | undefined {
   if (typeof targetPort === 'number')

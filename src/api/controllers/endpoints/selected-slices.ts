@@ -8,11 +8,12 @@ import {
 } from './plan-slices.ts'
 import {
   type AddressType,
-  addressTypeOf,
   hostnameIn,
+  ipsOfType,
   type PodInfo,
   podReference,
   portOnPod,
+  portShape,
   type ServiceInfo,
 } from './pod-and-service.ts'
 
@@ -79,9 +80,6 @@ function endpointOf(
   }
 }
 
-const ipsOfType = (pod: PodInfo, type: AddressType): string[] =>
-  pod.ips.filter((ip) => addressTypeOf(ip) === type)
-
 /**
  * The endpoints that a Service has in its Pods, in groups that can share slices. A family without
  * endpoints has an empty group, so that the Service has a slice at all.
@@ -92,15 +90,25 @@ export function selectedGroups(
   zoneOf: (nodeName: string) => string | undefined,
 ): EndpointGroup[] {
   const groups = new Map<string, EndpointGroup & { endpoints: Endpoint[] }>()
+  // By family and shape, because all ports of the Service are in the key of a group.
+  const known = new Map<string, EndpointGroup & { endpoints: Endpoint[] }>()
+  const groupOf = (addressType: AddressType, pod: PodInfo) => {
+    const shape = `${addressType} ${portShape(pod)}`
+    const found = known.get(shape)
+    if (found) return found
+    const ports = portsOn(service, pod)
+    const key = groupKey(addressType, ports)
+    const group = groups.get(key) ?? { addressType, ports, endpoints: [] }
+    groups.set(key, group)
+    known.set(shape, group)
+    return group
+  }
   for (const pod of pods) {
     if (pod.finished) continue
-    const ports = portsOn(service, pod)
     for (const addressType of service.addressTypes) {
       const addresses = ipsOfType(pod, addressType)
       if (addresses.length === 0) continue
-      const key = groupKey(addressType, ports)
-      const group = groups.get(key) ?? { addressType, ports, endpoints: [] }
-      groups.set(key, group)
+      const group = groupOf(addressType, pod)
       group.endpoints.push(endpointOf(service, pod, addresses, zoneOf(pod.nodeName)))
     }
   }

@@ -1,5 +1,4 @@
-import { readFile } from 'node:fs/promises'
-import { type Logger, SallyportError, Secret, systemErrorCode } from '../../../core/index.ts'
+import { type Logger, readGivenFile, SallyportError, Secret } from '../../../core/index.ts'
 import { tunnelThrough } from '../../../credentials/proxy/index.ts'
 import { showHostPort } from '../../addresses.ts'
 import type { ConnectLinkOptions } from '../../grpc/index.ts'
@@ -67,12 +66,11 @@ const readIfNamed = (path: string, flag: string): Promise<string> | undefined =>
   path === '' ? undefined : read(path, flag)
 
 async function read(path: string, flag: string): Promise<string> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (cause) {
-    const code = systemErrorCode(cause) ?? 'unknown error'
-    throw new AgentCredentialUnusable(`cannot read ${path}, named by ${flag}: ${code}`, { cause })
-  }
+  return readGivenFile(
+    path,
+    (code, cause) =>
+      new AgentCredentialUnusable(`cannot read ${path}, named by ${flag}: ${code}`, { cause }),
+  )
 }
 
 /** Opens a link as `connectLink` does. */

@@ -1,4 +1,4 @@
-import { systemErrorCode } from '../../../core/index.ts'
+import { excerpt, systemErrorCode } from '../../../core/index.ts'
 
 /** What failed a dial, in the words that a Go program would use. */
 export class TargetUnreachable extends Error {
@@ -59,6 +59,10 @@ export const timeoutFailure = (address: string): TargetUnreachable =>
 export const badAddress = (address: string): TargetUnreachable =>
   new TargetUnreachable(
     /:\d+$/.test(address)
-      ? `dial tcp: address ${address}: invalid address`
-      : `dial tcp: address ${address}: missing port in address`,
+      ? `dial tcp: address ${excerpt(address)}: invalid address`
+      : `dial tcp: address ${excerpt(address)}: missing port in address`,
   )
+
+/** A metadata service of a cloud platform is at `address`, or nothing is known of what is behind it. */
+export const forbiddenAddress = (address: string): TargetUnreachable =>
+  new TargetUnreachable(`dial tcp ${address}: connect: operation not permitted`)

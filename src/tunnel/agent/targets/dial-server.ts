@@ -1,4 +1,4 @@
-import type { Clock, Logger } from '../../../core/index.ts'
+import { type Clock, excerpt, type Logger } from '../../../core/index.ts'
 import { type IncomingDial, join, socketLeg } from '../../link/index.ts'
 import type { Activity } from '../activity.ts'
 import type { AgentMetrics } from '../metrics.ts'
@@ -41,13 +41,16 @@ export class DialServer {
     const { activity, log } = this.#parts
     activity.begin()
     this.#serve(dial)
-      .catch((err: unknown) => log.error({ err, address: dial.address }, 'serving a dial failed'))
+      .catch((err: unknown) =>
+        log.error({ err, address: excerpt(dial.address) }, 'serving a dial failed'),
+      )
       .finally(() => activity.end())
   }
 
   async #serve(dial: IncomingDial): Promise<void> {
     if (dial.protocol !== 'tcp') {
-      dial.refuse(`dial ${dial.protocol}: unknown network ${dial.protocol}`)
+      const network = excerpt(dial.protocol)
+      dial.refuse(`dial ${network}: unknown network ${network}`)
       return
     }
     const { clock, metrics, resolve, slots, timeoutMs = targetDialMs } = this.#parts
@@ -73,7 +76,10 @@ export class DialServer {
     if (dial.signal.aborted) return
     const known = error instanceof TargetUnreachable ? error : undefined
     this.#parts.metrics.dialFailed(known?.isTimeout ? 'timeout' : 'unknown')
-    this.#parts.log.debug({ err: error, address: dial.address }, 'cannot connect to a target')
+    this.#parts.log.debug(
+      { err: error, address: excerpt(dial.address) },
+      'cannot connect to a target',
+    )
     dial.refuse(known?.message ?? 'dial tcp: internal error')
   }
 }

@@ -1,7 +1,14 @@
 import { lookup } from 'node:dns/promises'
 import { connect, isIP, isIPv6, type Socket } from 'node:net'
+import { isPlatformAddress } from '../../../http/index.ts'
 import { parseHostPort, showHostPort } from '../../addresses.ts'
-import { badAddress, connectFailure, lookupFailure, timeoutFailure } from './dial-errors.ts'
+import {
+  badAddress,
+  connectFailure,
+  forbiddenAddress,
+  lookupFailure,
+  timeoutFailure,
+} from './dial-errors.ts'
 import type { Slots } from './slots.ts'
 
 /** After this time without an answer the next address is tried as well (RFC 8305 §5). */
@@ -144,6 +151,8 @@ export async function dialTarget(address: string, options: DialOptions): Promise
     await options.slots.take(giveUp.signal)
     try {
       const addresses = await addressesOf(target.host, options.resolve, giveUp.signal)
+      // The addresses that are dialed, and not the name: it may resolve to another one by now.
+      if (addresses.some(isPlatformAddress)) throw forbiddenAddress(address)
       return await raceAddresses(addresses, target.port, giveUp.signal)
     } finally {
       options.slots.release()

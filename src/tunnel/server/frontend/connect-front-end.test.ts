@@ -164,6 +164,19 @@ describe('a tunnel', () => {
   })
 })
 
+test('[SEC-R701] requests in a row on one connection cause one response', async () => {
+  await lab.open()
+  for (const line of [
+    'GET / HTTP/1.1',
+    'CONNECT x HTTP/1.1',
+    `CONNECT ${'x'.repeat(9_000)}:1 HTTP/1.1`,
+  ]) {
+    const answer = await lab.answerTo(`${line}\r\n\r\n`.repeat(100))
+    expect(answer.split('HTTP/1.1 ').length - 1).toBe(1)
+    expect(answer).not.toMatch(/x{101}/)
+  }
+})
+
 describe('a dial that fails is answered with its status and reason', () => {
   test.each<[string, FakeAgentOptions | undefined, number, string]>([
     ['without an agent', undefined, 500, 'currently no tunnels available: No agent available\n'],

@@ -1,4 +1,4 @@
-import type { Logger } from '../../../core/index.ts'
+import { excerpt, type Logger, quotePeer } from '../../../core/index.ts'
 import { DialFailed, type IncomingDial, type Link } from '../../link/index.ts'
 import { NoAgentAvailable } from '../agent-registry.ts'
 import type { TunnelHub } from '../hub.ts'
@@ -67,7 +67,7 @@ async function serveDial(dial: IncomingDial, parts: GrpcFrontEndParts): Promise<
   const { hub, metrics, log } = parts
   const { address, protocol } = dial
   if (protocol !== 'tcp') {
-    dial.refuse(`unsupported protocol ${JSON.stringify(protocol)}`)
+    dial.refuse(`unsupported protocol ${quotePeer(protocol)}`)
     return false
   }
   try {
@@ -82,8 +82,8 @@ async function serveDial(dial: IncomingDial, parts: GrpcFrontEndParts): Promise<
     return true
   } catch (error) {
     if (!(error instanceof DialFailed || error instanceof NoAgentAvailable)) {
-      log.error({ err: error, address }, 'dial failed unexpectedly')
-    } else log.info({ address, why: failureText(error) }, 'dial failed')
+      log.error({ err: error, address: excerpt(address) }, 'dial failed unexpectedly')
+    } else log.info({ address: excerpt(address), why: excerpt(failureText(error)) }, 'dial failed')
     dial.refuse(failureText(error))
     return false
   }

@@ -5,7 +5,7 @@ import {
   type Server as SecureServer,
   type TlsOptions,
 } from 'node:tls'
-import type { Clock, Logger } from '../../../core/index.ts'
+import { type Clock, excerpt, type Logger } from '../../../core/index.ts'
 import { plainAddress } from '../../addresses/source.ts'
 import { parseHostPort, showHostPort } from '../../addresses.ts'
 import { ClientDistrusted } from '../agent-registry.ts'
@@ -189,7 +189,7 @@ export class ConnectFrontEnd {
       await hub.carry(quietStart(socket, quietMs), far, { from: 'client', address })
     } catch (error) {
       waiting.stop()
-      log.info({ address, why: failureText(error) }, 'dial failed')
+      log.info({ address, why: excerpt(failureText(error)) }, 'dial failed')
       answer(socket, failureStatus(error), failureBody(error))
     }
   }

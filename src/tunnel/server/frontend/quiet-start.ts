@@ -1,4 +1,5 @@
 import type { Duplex } from 'node:stream'
+import { HeldChunks } from '../../../grpc/http2/index.ts'
 import { type Leg, type LegEvents, socketLeg } from '../../link/index.ts'
 
 /**
@@ -14,8 +15,7 @@ class QuietStart implements Leg {
   readonly #socket: Duplex
   readonly #leg: Leg
   readonly #forMs: number
-  #held: Buffer[] | undefined = []
-  #heldBytes = 0
+  #held: HeldChunks | undefined = new HeldChunks()
   #finishes = false
   #timer: NodeJS.Timeout | undefined
 
@@ -26,7 +26,7 @@ class QuietStart implements Leg {
   }
 
   get backlog(): number {
-    return this.#heldBytes + this.#leg.backlog
+    return (this.#held?.bytes ?? 0) + this.#leg.backlog
   }
 
   start(events: LegEvents): void {
@@ -51,7 +51,6 @@ class QuietStart implements Leg {
       return
     }
     this.#held.push(chunk)
-    this.#heldBytes += chunk.length
   }
 
   consumed(bytes: number): void {
@@ -78,8 +77,7 @@ class QuietStart implements Leg {
     const held = this.#held
     if (!held) return
     this.#held = undefined
-    this.#heldBytes = 0
-    for (const chunk of held) this.#leg.write(chunk)
+    for (const chunk of held.take()) this.#leg.write(chunk)
     if (this.#finishes) this.#leg.finish()
   }
 }

@@ -1,7 +1,6 @@
 import { constants, type X509Certificate } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
 import type { TlsOptions } from 'node:tls'
-import { type Clock, CommandFailed, type Logger, systemErrorCode } from '../../../core/index.ts'
+import { type Clock, CommandFailed, type Logger, readGivenFile } from '../../../core/index.ts'
 import {
   openServingCertificate,
   parseCertificates,
@@ -127,13 +126,10 @@ export async function openTlsFiles(parts: TlsFilesParts): Promise<TlsFiles> {
 
 async function readCas(file: string): Promise<ClientCas> {
   const hint = 'name a PEM file with the certificates of the CA'
-  let pem: string
-  try {
-    pem = await readFile(file, 'utf8')
-  } catch (cause) {
-    const code = systemErrorCode(cause) ?? 'unknown error'
-    throw new CommandFailed('CA_UNFIT', `cannot read ${file}: ${code}`, { hint, cause })
-  }
+  const pem = await readGivenFile(
+    file,
+    (code, cause) => new CommandFailed('CA_UNFIT', `cannot read ${file}: ${code}`, { hint, cause }),
+  )
   try {
     return { pem, certificates: parseCertificates(pem) }
   } catch (cause) {

@@ -92,6 +92,16 @@ export const tunnelServerOptions = defineOptions({
     false,
     'review the token of a connected agent at its end too, so that the agent has to come back with another one',
   ),
+  'agent-identity-check': {
+    type: 'choice',
+    choices: ['', 'node', 'none'],
+    default: '',
+    defaultText: 'node with --kubeconfig, else none',
+    placeholder: 'CHECK',
+    group: agents,
+    describe:
+      "node: an address is an agent's if the cluster's Nodes, Pods and Services say so; none: if it announces it first",
+  },
   'follow-revocations': flag(
     agents,
     false,
@@ -178,7 +188,10 @@ export const tunnelServerOptions = defineOptions({
       'connects what agents dial to HOST:PORT if the TLS inside asks for NAME (*.DOMAIN for any name in it)',
   },
   kubeconfig: {
-    ...file(cluster, 'kubeconfig for token reviews, leases and the list of revoked certificates'),
+    ...file(
+      cluster,
+      'kubeconfig for token reviews, leases, agent identities and the list of revoked certificates',
+    ),
     defaultText: 'the service account of the Pod, where one is needed',
   },
   'kubeconfig-qps': {

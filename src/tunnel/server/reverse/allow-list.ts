@@ -3,16 +3,18 @@ import type { SniRoute } from '../options/index.ts'
 
 /** Where agents may be connected to: these places exactly, and nowhere if there are none. */
 export class AllowList {
-  readonly #places: ReadonlySet<string>
+  readonly #places = new Map<string, HostPort>()
 
   constructor(places: readonly string[]) {
-    this.#places = new Set(places.flatMap((place) => normal(place) ?? []))
+    for (const place of places) {
+      const [key, parsed] = [normal(place), parseHostPort(place)]
+      if (key !== undefined && parsed) this.#places.set(key, parsed)
+    }
   }
 
-  /** The place to dial, if it is allowed. */
-  find(address: string): { readonly host: string; readonly port: number } | undefined {
-    const place = normal(address)
-    return place !== undefined && this.#places.has(place) ? parseHostPort(address) : undefined
+  /** The place to dial, if it is allowed: as it is listed, since another spelling may be resolved in another way. */
+  find(address: string): HostPort | undefined {
+    return this.#places.get(normal(address) ?? '')
   }
 }
 

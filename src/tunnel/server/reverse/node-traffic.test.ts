@@ -6,10 +6,12 @@ import { silentLogger, systemClock } from '../../../core/index.ts'
 import { labAuthority, labMaterial } from '../../../http/tls-lab.suite.ts'
 import { type Channel, join, socketLeg } from '../../link/index.ts'
 import { portOf } from '../../ports/listen.ts'
+import { localIdentity } from '../agent-identity.ts'
 import { FakeDial } from '../fake-agent.suite.ts'
 import { NodeTraffic, type NodeTrafficParts } from './node-traffic.ts'
 
-const session = { agentId: 'agent', peer: 'node' }
+const identity = localIdentity('node')
+const session = { agentId: 'agent', peer: 'node', identity }
 const closing: (() => unknown)[] = []
 let open = 0
 beforeEach(() => {
@@ -138,7 +140,7 @@ test('[TUN-F19] an agent with many connections gives way to one with few', async
   async function dial(peer: string) {
     const { near, client } = await channelPair()
     const asked = new FakeDial(address, { channel: () => near })
-    traffic.handle(asked, { agentId: 'any', peer })
+    traffic.handle(asked, { agentId: 'any', peer, identity })
     return { client, asked }
   }
   const first = await dial('greedy')

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import type { Clock, Logger } from '../../../core/index.ts'
+import { type Clock, excerpt, type Logger, quotePeer } from '../../../core/index.ts'
 import type { HostPort } from '../../addresses.ts'
 import { type IncomingDial, type Leg, socketLeg } from '../../link/index.ts'
 import { FairLimit } from '../../ports/fair-limit.ts'
@@ -48,8 +48,11 @@ export class NodeTraffic {
   }
 
   /** Answers a dial of an agent. */
-  handle(dial: IncomingDial, { agentId, peer }: Pick<AgentSession, 'agentId' | 'peer'>): void {
-    const fields = { agentId, address: dial.address }
+  handle(
+    dial: IncomingDial,
+    { agentId, peer, identity }: Pick<AgentSession, 'agentId' | 'peer' | 'identity'>,
+  ): void {
+    const fields = { agentId, ...identity.fields, address: excerpt(dial.address) }
     const refuse = (why: string): void => {
       this.#sparseLog.warn(`refused ${peer}`, { ...fields, why }, 'dial of an agent refused')
       dial.refuse(why)
@@ -81,9 +84,9 @@ export class NodeTraffic {
     if (!this.#parts.isOn) {
       return { refusal: 'traffic from nodes to the control plane is switched off on this server' }
     }
-    if (protocol !== 'tcp') return { refusal: `unsupported protocol ${JSON.stringify(protocol)}` }
+    if (protocol !== 'tcp') return { refusal: `unsupported protocol ${quotePeer(protocol)}` }
     const target = this.#allowed.find(address)
-    return target ?? { refusal: `destination ${JSON.stringify(address)} is not allowed` }
+    return target ?? { refusal: `destination ${quotePeer(address)} is not allowed` }
   }
 
   async #connectFirst(dial: IncomingDial, target: HostPort, cut: AbortSignal): Promise<void> {

@@ -1,3 +1,4 @@
+import { HeldChunks } from '../../../grpc/http2/index.ts'
 import type { Leg, LegEvents } from '../../link/index.ts'
 
 /** How much of a leg may be looked at, and for how long. */
@@ -12,8 +13,8 @@ export type PeekEnd = 'enough' | 'too-much' | 'timeout' | 'finished' | 'closed'
 /** A leg whose first bytes can be looked at before somebody else reads it from its beginning. */
 export class PeekLeg implements Leg {
   readonly #leg: Leg
-  #chunks: Buffer[] = []
-  #bytes = 0
+  readonly #held = new HeldChunks()
+  #isLookDue = false
   #hasFinished = false
   #end: { readonly error?: Error } | undefined
   #events: LegEvents | undefined
@@ -53,9 +54,9 @@ export class PeekLeg implements Leg {
       const timer = setTimeout(() => settle('timeout'), limits.timeoutMs)
       this.#look = () => {
         if (this.#end) settle('closed')
-        else if (this.#bytes > 0 && isEnough(Buffer.concat(this.#chunks))) settle('enough')
+        else if (this.#held.bytes > 0 && isEnough(this.#soFar())) settle('enough')
         else if (this.#hasFinished) settle('finished')
-        else if (this.#bytes >= limits.maxBytes) settle('too-much')
+        else if (this.#held.bytes >= limits.maxBytes) settle('too-much')
       }
       this.#look()
     })
@@ -63,9 +64,7 @@ export class PeekLeg implements Leg {
 
   start(events: LegEvents): void {
     this.#events = events
-    const chunks = this.#chunks
-    this.#chunks = []
-    for (const chunk of chunks) events.data(chunk)
+    for (const chunk of this.#held.take()) events.data(chunk)
     if (this.#hasFinished) events.finished()
     if (this.#end) events.closed(this.#end.error)
   }
@@ -91,8 +90,19 @@ export class PeekLeg implements Leg {
       this.#events.data(chunk)
       return
     }
-    this.#chunks.push(chunk)
-    this.#bytes += chunk.length
-    this.#look?.()
+    this.#held.push(chunk)
+    if (this.#isLookDue) return
+    // Once for all that arrives together: a peer that sends single bytes must not have all of them read again for each.
+    this.#isLookDue = true
+    setImmediate(() => {
+      this.#isLookDue = false
+      if (!this.#events) this.#look?.()
+    })
+  }
+
+  #soFar(): Buffer {
+    const bytes = Buffer.concat(this.#held.take())
+    this.#held.push(bytes)
+    return bytes
   }
 }

@@ -1,4 +1,4 @@
-import type { KnownDifference } from './known-difference.ts'
+import { type KnownDifference, shown } from './known-difference.ts'
 
 /** What is to be seen in nearly every answer. */
 export const everywhere: readonly KnownDifference[] = [
@@ -17,5 +17,13 @@ export const everywhere: readonly KnownDifference[] = [
     ours: 'not sent',
     why: 'fairness is per user here and has no flow schemas',
     matches: ({ at }) => at.startsWith('headers.x-kubernetes-pf-'),
+  },
+  {
+    what: '`X-Content-Type-Options: nosniff`',
+    theirs: 'sent with some errors',
+    ours: 'sent with every response',
+    why: 'text that a client has sent may come back in a message, and no browser may take it for a page',
+    matches: ({ at, ours }) =>
+      at === 'headers.x-content-type-options' && shown(ours) === '["nosniff"]',
   },
 ]

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { isLongRunning, parseRequestInfo } from './request-info.ts'
+import { isLongRunning, isProxied, parseRequestInfo, proxyPrefix } from './request-info.ts'
 
 /** The parts that are not empty, as `verb group/version ns=... resource/name/subresource`. */
 function summary(method: string, url: string): string {
@@ -20,6 +20,7 @@ describe('paths mean what they mean in Kubernetes', () => {
     ['GET', '/apis/apps', 'get path /apis/apps'],
     ['GET', '/apis/apps/v1', 'get path /apis/apps/v1'],
     ['POST', '/healthz', 'post path /healthz'],
+    ['HEAD', '/healthz', 'get path /healthz'],
     ['GET', '/openapi/v3/apis/apps/v1?hash=1', 'get path /openapi/v3/apis/apps/v1'],
     ['GET', '/apix/v1/pods/a', 'get path /apix/v1/pods/a'],
     ['GET', '/api/v1/namespaces', 'list /v1 ns= namespaces|| rest='],
@@ -34,8 +35,6 @@ describe('paths mean what they mean in Kubernetes', () => {
     ['GET', '/api/v1/namespaces/a/pods/b', 'get /v1 ns=a pods|b| rest='],
     ['PATCH', '/api/v1/namespaces/a/pods/b', 'patch /v1 ns=a pods|b| rest='],
     ['DELETE', '/api/v1/namespaces/a/pods/b', 'delete /v1 ns=a pods|b| rest='],
-    ['OPTIONS', '/api/v1/namespaces/a/pods/b', ' /v1 ns=a pods|b| rest='],
-    ['constructor', '/api/v1/namespaces/a/pods/b', ' /v1 ns=a pods|b| rest='],
     ['GET', '/api/v1/namespaces/a/pods/b/log', 'get /v1 ns=a pods|b|log rest='],
     ['GET', '/api/v1/namespaces/a/pods/b/log/c', 'get /v1 ns=a pods|b|log rest=/c'],
     ['GET', '/api/v1/nodes', 'list /v1 ns= nodes|| rest='],
@@ -52,6 +51,11 @@ describe('paths mean what they mean in Kubernetes', () => {
     ['GET', '/api/v1/watch/pods', 'watch /v1 ns= pods|| rest='],
     ['GET', '/api/v1/watch/namespaces/a/pods', 'watch /v1 ns=a pods|| rest='],
     ['GET', '/api/v1/watch/namespaces/a/pods/b', 'watch /v1 ns=a pods|b| rest='],
+    [
+      'GET',
+      '/api/v1/watch/namespaces/a/pods?fieldSelector=metadata.name=b',
+      'watch /v1 ns=a pods|| rest=',
+    ],
     ['GET', '/api/v1/namespaces/a/pods/system%3Ab', 'get /v1 ns=a pods|system:b| rest='],
     ['GET', '/api/v1/namespaces/a/pods/%C3%A9', 'get /v1 ns=a pods|é| rest='],
     ['GET', '/%68ealthz', 'get path /healthz'],
@@ -134,7 +138,13 @@ describe('a path that two readers could understand in two ways is refused', () =
     '/api/v1/namespaces/a/services/s/proxy/x/..',
     '/api/v1/namespaces/a/services/s/proxy/x%00',
     '/api/v1/namespaces/a/services/s/proxy/x%2',
+    '/api/v1/namespaces/a/services/s/proxy/..%2fx',
+    '/api/v1/namespaces/a/services/s/proxy/x%2F%2e%2e',
+    '/api/v1/namespaces/a/services/s/proxy/x%5c..%5cy',
     '/api/v1/proxy/namespaces/a/services/s/../x',
+    '/api/v1/namespaces/a%2fservices%2fs/proxy/x',
+    '/api/v1/namespaces/a/services/s%2fproxy/x',
+    '/api/v1/watch/namespaces/a/services//s/proxy/x',
     '/api/v1/watch',
     '/api/v1/proxy',
   ])('%s', (url) => {
@@ -142,6 +152,140 @@ describe('a path that two readers could understand in two ways is refused', () =
       expect.objectContaining({ reason: 'BadRequest' }),
     )
   })
+})
+
+const base = '/api/v1/namespaces/ns/services'
+const dash = { resource: 'services', namespace: 'ns', name: 'dash', port: '', scheme: '' }
+
+test.each([
+  [`${base}/dash/proxy/a/b`, `${base}/dash/proxy`, '/a/b', dash],
+  [`${base}/dash/proxy`, `${base}/dash/proxy`, '', dash],
+  [`${base}/dash:/proxy`, `${base}/dash/proxy`, '', dash],
+  [`${base}/dash:web/proxy/`, `${base}/dash:web/proxy`, '/', { ...dash, port: 'web' }],
+  [`${base}/:dash:8080/proxy/`, `${base}/dash:8080/proxy`, '/', { ...dash, port: '8080' }],
+  [`${base}/https:dash:/proxy/`, `${base}/https:dash:/proxy`, '/', { ...dash, scheme: 'https' }],
+  [
+    `${base}/http:dash:http/proxy/`,
+    `${base}/http:dash:http/proxy`,
+    '/',
+    { ...dash, scheme: 'http', port: 'http' },
+  ],
+  [`${base}/d%61sh/pr%6Fxy/x%2Fy`, `${base}/dash/proxy`, '/x%2Fy', dash],
+  ['/api/v1/proxy/namespaces/ns/services/dash/x', `${base}/dash/proxy`, '/x', dash],
+  ['/api/v1/proxy/namespaces/ns/services/dash', `${base}/dash/proxy`, '', dash],
+  [
+    '/api/v1/namespaces/ns/pods/p.q:80/proxy/x',
+    '/api/v1/namespaces/ns/pods/p.q:80/proxy',
+    '/x',
+    { ...dash, resource: 'pods', name: 'p.q', port: '80' },
+  ],
+  [
+    '/api/v1/proxy/nodes/https:n.example:10250/metrics',
+    '/api/v1/nodes/https:n.example:10250/proxy',
+    '/metrics',
+    { resource: 'nodes', namespace: '', name: 'n.example', port: '10250', scheme: 'https' },
+  ],
+])('%s is proxied; its canonical prefix is %s [ADDON-P1]', (url, prefix, rest, proxy) => {
+  for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
+    const info = parseRequestInfo(method, url)
+    expect(info.proxy).toEqual(proxy)
+    expect([info.proxy && proxyPrefix(info.proxy), info.rest]).toEqual([prefix, rest])
+    expect(isProxied(info)).toBe(true)
+  }
+})
+
+test('a proxy of another API group has no target, and its responses are proxied content all the same', () => {
+  const info = parseRequestInfo('GET', '/apis/cluster.example/v1/clusters/c/proxy/api/v1/pods')
+  expect([isProxied(info), info.proxy, info.rest]).toEqual([true, undefined, '/api/v1/pods'])
+})
+
+test.each([
+  `${base}/dash`,
+  `${base}/dash/status`,
+  `${base}/dash/proxyx`,
+  '/x/api/v1/namespaces/ns/services/dash/proxy',
+])('%s is not proxied', (url) => {
+  const info = parseRequestInfo('GET', url)
+  expect([isProxied(info), info.proxy]).toEqual([false, undefined])
+})
+
+describe('a proxy in a scope or of a kind that has none is rejected: rights are checked where it is', () => {
+  test.each([
+    '/api/v1/namespaces/a/nodes/n/proxy/x',
+    '/api/v1/proxy/namespaces/a/nodes/n/x',
+    '/api/v1/services/s/proxy/x',
+    '/api/v1/pods/p/proxy/x',
+    '/api/v1/proxy/services/s/x',
+    '/api/v1/namespaces/A/services/s/proxy/x',
+    '/api/v1/namespaces/a.b/services/s/proxy/x',
+    '/api/v1/namespaces/a/secrets/s/proxy/x',
+    '/api/v1/proxy/namespaces/a/secrets/s',
+    '/api/v1/proxy/watch/namespaces/a/services/s',
+    '/api/v1/proxy/proxy/nodes/n',
+    '/apis/apps/v1/proxy/namespaces/a/services/s',
+  ])('%s', (url) => {
+    expect(() => parseRequestInfo('GET', url)).toThrow(
+      expect.objectContaining({ reason: 'NotFound' }),
+    )
+  })
+
+  test.each([
+    '',
+    ':80',
+    'a:b:c:d',
+    'ftp:web:80',
+    'http::80',
+    'HTTPS:web:',
+    'web_',
+    'w%C3%A9b',
+    'web:8%200',
+    '-',
+    'a%20b',
+    'a.b',
+  ])('the id %j is a 400 [ADDON-T55]', (id) => {
+    const url = `/api/v1/proxy/namespaces/a/services/${id}`
+    expect(() => parseRequestInfo('GET', url)).toThrow(/^invalid service request "/)
+  })
+})
+
+describe('under /watch/ there are only objects and collections, and only GET', () => {
+  const methods = ['HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
+  test.each([
+    '/api/v1/watch/namespaces/a/services/s/proxy',
+    '/api/v1/watch/namespaces/a/services/s:80/proxy/x',
+    '/api/v1/watch/nodes/n/proxy/metrics',
+    '/api/v1/watch/namespaces/a/pods/p/log',
+    '/api/v1/watch/namespaces/a/pods/p/exec',
+    '/api/v1/watch/namespaces/a/status',
+    '/api/v1/watch/namespaces/a/finalize',
+    '/api/v1/watch/proxy/namespaces/a/services/s',
+    '/apis/apps/v1/watch/namespaces/a/deployments/d/scale',
+  ])('%s', (url) => {
+    for (const method of ['GET', ...methods])
+      expect(() => parseRequestInfo(method, url)).toThrow(
+        expect.objectContaining({ reason: 'NotFound' }),
+      )
+  })
+
+  test.each(methods)('%s', (method) => {
+    for (const url of ['/api/v1/watch/pods', '/api/v1/watch/namespaces/a/pods/p'])
+      expect(() => parseRequestInfo(method, url)).toThrow(
+        expect.objectContaining({ reason: 'MethodNotAllowed' }),
+      )
+  })
+})
+
+test.each([
+  ['OPTIONS', '/api/v1/namespaces/a/pods/b'],
+  ['constructor', '/api/v1/namespaces/a/pods/b'],
+  ['get', '/api/v1/pods'],
+  ['TRACE', '/api/v1/namespaces/a/services/s/proxy'],
+  ['CONNECT', '/healthz'],
+  ['', '/version'],
+])('the method %j has no verb at %s', (method, url) => {
+  expect(() => parseRequestInfo(method, url)).toThrow(
+    expect.objectContaining({ reason: 'MethodNotAllowed' }),
+  )
 })
 
 test('no path is read as a longer one than it is: every part is one of its decoded segments', () => {

@@ -1,17 +1,9 @@
-import {
-  isRecord,
-  type KubeObject,
-  SallyportError,
-  Secret,
-  wellKnownKinds,
-} from '../../core/index.ts'
+import { isRecord, type KubeObject, SallyportError, Secret } from '../../core/index.ts'
 import { KeySet, type SigningKey, signingKeyFromPem } from '../../jose/index.ts'
 import { type KeyRing, type RingKey, type RotationTimes, withNextKey } from './key-ring.ts'
 
-/** The Secret in which a cluster keeps its signing keys. */
-export const signingKeysKey = { namespace: 'kube-system', name: 'sallyport-signing-keys' } as const
-const secretType = 'sallyport.dev/signing-keys'
-const dataKey = 'keys.json'
+/** The sealed value in which a cluster keeps its signing keys. */
+export const signingKeysName = 'signing-keys'
 const formatVersion = 1
 
 /** A ring with its private keys. */
@@ -20,30 +12,36 @@ export interface StoredRing {
   readonly keys: ReadonlyMap<string, SigningKey>
 }
 
-/** The Secret with the signing keys is not as we write it. */
+/** The signing keys are not as we write them. */
 class SigningKeysInvalid extends SallyportError {
   readonly code = 'SIGNING_KEYS_INVALID'
 
   constructor(why: string) {
     super(
-      `the Secret ${signingKeysKey.namespace}/${signingKeysKey.name} cannot be used: ${why}; ` +
-        'start the server with --service-account-signing-key-file and the file pki/sa.key of its data directory, ' +
-        'mend the Secret or delete it (tokens of all keys but that one die then), and start it as before',
+      `the signing keys of the cluster cannot be used: ${why}; restore a backup, or start the server ` +
+        'with --service-account-signing-key-file and the file pki/sa.key of its data directory',
     )
   }
 }
 
-/** Writes a ring as a Secret; `present` is the Secret as it is now. */
-export function renderRing(stored: StoredRing, present?: KubeObject): KubeObject {
+/** The Secret in which clusters kept their signing keys before they were sealed. */
+export const oldSigningKeys = {
+  key: { namespace: 'kube-system', name: 'sallyport-signing-keys' },
+  type: 'sallyport.dev/signing-keys',
+  name: signingKeysName,
+  /** The sealed value of a Secret; throws if the keys in it cannot be used. */
+  read: ({ data }: KubeObject): Buffer => {
+    const encoded = isRecord(data) ? data['keys.json'] : undefined
+    const value = Buffer.from(typeof encoded === 'string' ? encoded : '', 'base64')
+    decodeRing(value)
+    return value
+  },
+} as const
+
+/** The bytes to seal. */
+export function encodeRing(stored: StoredRing): Buffer {
   const keys = stored.ring.map((key) => ({ ...key, pem: pemOf(stored, key).reveal() }))
-  const text = JSON.stringify({ version: formatVersion, keys })
-  return {
-    apiVersion: 'v1',
-    kind: wellKnownKinds.secret.kind,
-    metadata: present?.metadata ?? { ...signingKeysKey },
-    type: secretType,
-    data: { [dataKey]: Buffer.from(text).toString('base64') },
-  }
+  return Buffer.from(JSON.stringify({ version: formatVersion, keys }))
 }
 
 function pemOf({ keys }: StoredRing, { kid }: RingKey): Secret {
@@ -52,29 +50,15 @@ function pemOf({ keys }: StoredRing, { kid }: RingKey): Secret {
   return new Secret(String(key.key.export({ type: 'pkcs8', format: 'pem' })))
 }
 
-/** Whether a newer server has written it, in a form that this one does not know. */
-export function isOfNewerServer(secret: KubeObject): boolean {
-  const content = contentOf(secret)
-  const version = isRecord(content) ? content['version'] : undefined
-  return typeof version === 'number' && version > formatVersion
-}
-
-function contentOf({ data }: KubeObject): unknown {
-  const encoded = isRecord(data) ? data[dataKey] : undefined
-  return typeof encoded === 'string'
-    ? parseJson(Buffer.from(encoded, 'base64').toString())
-    : undefined
-}
-
-/** Reads a ring out of its Secret; throws SigningKeysInvalid. */
-export function parseRing(secret: KubeObject): StoredRing {
-  const content = contentOf(secret)
+/** Reads a ring from its bytes; throws `SigningKeysInvalid`. */
+export function decodeRing(value: Buffer): StoredRing {
+  const content = parseJson(value.toString())
   if (!isRecord(content) || content['version'] !== formatVersion || !Array.isArray(content['keys']))
-    throw new SigningKeysInvalid(`${dataKey} is not of format version ${formatVersion}`)
+    throw new SigningKeysInvalid(`they are not of format version ${formatVersion}`)
   const entries = content['keys'].map((entry: unknown, index) => parseEntry(entry, index))
-  if (entries.length === 0) throw new SigningKeysInvalid('it holds no key')
+  if (entries.length === 0) throw new SigningKeysInvalid('there is no key')
   return {
-    ring: entries.map(({ ringKey }) => ringKey).toSorted((a, b) => a.signsFrom - b.signsFrom),
+    ring: entries.map(({ ringKey }) => ringKey).toSorted((x, y) => x.signsFrom - y.signsFrom),
     keys: new Map(entries.map(({ key }) => [key.kid, key])),
   }
 }

@@ -1,0 +1,383 @@
+import {
+  ApiError,
+  forbidden,
+  goQuote,
+  isRecord,
+  type Kind,
+  type Logger,
+  type UserInfo,
+  wellKnown,
+} from '../../core/index.ts'
+import {
+  RecordDamaged,
+  type Store,
+  type StoredRecord,
+  type StoreEvent,
+} from '../../storage/index.ts'
+import { certificateSigningRequest } from '../kinds/certificate-signing-request.ts'
+import { event } from '../kinds/event.ts'
+import { namespace as namespaceDefinition } from '../kinds/namespace.ts'
+import { maxRequestsPerUser, storeReserve, warningRatio } from './limits.ts'
+import { storePrefix } from './object-bytes.ts'
+import { quotaAnnotations as annotations, parseLimit } from './quota-admission.ts'
+
+/** How much may be stored; 0 is no limit. */
+export interface QuotaLimits {
+  readonly maxNamespaceObjects: number
+  readonly maxNamespaceBytes: number
+  readonly maxStoreObjects: number
+  readonly maxStoreBytes: number
+}
+
+/** Everything may be stored. */
+export const noLimits: QuotaLimits = {
+  maxNamespaceObjects: 0,
+  maxNamespaceBytes: 0,
+  maxStoreObjects: 0,
+  maxStoreBytes: 0,
+}
+
+/** Objects and bytes: stored, requested or permitted. */
+interface Amount {
+  objects: number
+  bytes: number
+}
+
+/** A write: its user, and the object for messages. */
+export interface Writer {
+  readonly user: UserInfo
+  readonly kind: Kind
+  readonly name: string
+}
+
+/** What is used and permitted, for metrics and warnings. */
+export interface Usage {
+  readonly used: Readonly<Amount>
+  readonly max: Readonly<Amount>
+}
+
+const amounts = ['objects', 'bytes'] as const
+const namespacePrefix = storePrefix(namespaceDefinition.kind, {})
+const requestPrefix = storePrefix(certificateSigningRequest.kind, {})
+const eventPrefix = storePrefix(event.kind, {})
+
+/**
+ * The only way to write objects: it knows how much is stored, in all and per namespace, and refuses
+ * what exceeds a limit. Counts follow the commits of the store, so that writes of replicas count too.
+ * A write is reserved before it is made: writes at the same time cannot exceed a limit together.
+ */
+export class QuotaStore {
+  readonly #store: Store
+  readonly #log: Logger
+  readonly #namespaceLimits: Readonly<Amount>
+  readonly #storeLimits: Readonly<Amount>
+  readonly #reserveLimits: Readonly<Amount>
+  readonly #total = nothing()
+  readonly #pending = nothing()
+  readonly #byPool = new Map<string, Amount>()
+  readonly #pendingByPool = new Map<string, Amount>()
+  /** Limits that annotations set. */
+  readonly #ownLimits = new Map<string, Readonly<Amount>>()
+  readonly #creating = new Set<string>()
+  readonly #requestsByUser = new Map<string, number>()
+  readonly #warned = new Set<string>()
+  readonly #refusals = { namespace: 0, store: 0, user: 0 }
+
+  /** Reads all that is stored, and follows it from then on until the store is closed. */
+  constructor(store: Store, limits: QuotaLimits, log: Logger) {
+    this.#store = store
+    this.#log = log
+    this.#namespaceLimits = limitsOf(limits.maxNamespaceObjects, limits.maxNamespaceBytes)
+    this.#storeLimits = limitsOf(limits.maxStoreObjects, limits.maxStoreBytes)
+    const { objects, bytes } = this.#storeLimits
+    this.#reserveLimits = { objects: objects * storeReserve, bytes: bytes * storeReserve }
+    for (const record of allRecords(store)) this.#count({ type: 'put', record })
+    store.watch('', store.revision, (events) => {
+      for (const event of events) this.#count(event)
+      for (const event of events) this.#warn(poolOf(event.record.key))
+    })
+  }
+
+  /** Refusals since the start, by the limit that was exceeded. */
+  get refusals(): Readonly<Record<'namespace' | 'store' | 'user', number>> {
+    return this.#refusals
+  }
+
+  async create(key: string, value: Buffer, writer: Writer): Promise<StoredRecord> {
+    // Of many creations of one key one succeeds: the others need no room, and get 409 and not 403.
+    if (this.#creating.has(key) || this.#exists(key)) return this.#store.create(key, value)
+    const release = this.#reserve(key, { objects: 1, bytes: key.length + value.length }, writer)
+    this.#creating.add(key)
+    try {
+      return await this.#store.create(key, value)
+    } finally {
+      this.#creating.delete(key)
+      release()
+    }
+  }
+
+  #exists(key: string): boolean {
+    try {
+      return this.#store.get(key) !== undefined
+    } catch (error) {
+      if (error instanceof RecordDamaged) return true
+      throw error
+    }
+  }
+
+  async update(before: StoredRecord, value: Buffer, writer: Writer): Promise<StoredRecord> {
+    const { key, revision } = before
+    const growth = { objects: 0, bytes: value.length - before.value.length }
+    const release = growth.bytes > 0 ? this.#reserve(key, growth, writer) : undefined
+    try {
+      return await this.#store.update(key, value, revision)
+    } finally {
+      release?.()
+    }
+  }
+
+  /** Marks an object whose deletion has to wait. It grows by the mark, but what is deleted frees more. */
+  markDeleted(before: StoredRecord, value: Buffer): Promise<StoredRecord> {
+    return this.#store.update(before.key, value, before.revision)
+  }
+
+  delete(key: string, revision: number): Promise<number> {
+    return this.#store.delete(key, revision)
+  }
+
+  /** What is stored in all, or in one pool: a namespace, its events, or the cluster's own objects (empty). */
+  usage(pool?: string): Usage {
+    if (pool === undefined) return { used: this.#total, max: this.#storeLimits }
+    const max = this.#ownLimits.get(namespaceOfPool(pool)) ?? this.#namespaceLimits
+    return { used: this.#byPool.get(pool) ?? none, max }
+  }
+
+  /** What users who have just written here should know: a limit is near. */
+  warnings(namespace: string): readonly string[] {
+    const own = this.#nearLimit(namespace)
+    const all = this.#nearLimit(undefined)
+    if (own === undefined && all === undefined) return noWarnings
+    return [
+      ...(own ? [`${placeOf(namespace)} ${own}: new objects are refused at the limit`] : []),
+      ...(all ? [`the store ${all}: all writes are refused at the limit`] : []),
+    ]
+  }
+
+  #reserve(key: string, amount: Readonly<Amount>, writer: Writer): () => void {
+    const pool = poolOf(key)
+    this.#requireRequests(key, amount, writer)
+    this.#requirePool(pool, amount, writer)
+    this.#requireStore(amount, writer)
+    const pending = amountOf(this.#pendingByPool, pool)
+    add(pending, amount)
+    add(this.#pending, amount)
+    return () => {
+      add(pending, amount, -1)
+      add(this.#pending, amount, -1)
+      if (pending.objects === 0 && pending.bytes === 0) this.#pendingByPool.delete(pool)
+    }
+  }
+
+  #requirePool(pool: string, amount: Readonly<Amount>, writer: Writer): void {
+    const { user, kind, name } = writer
+    // The cluster's own objects have no annotation that an administrator could raise.
+    if (isServer(user) || (pool === '' && isAdministrator(user))) return
+    const { used, max } = this.usage(pool)
+    const exceeded = exceededBy(amount, used, this.#pendingByPool.get(pool), max)
+    if (!exceeded) return
+    this.#refusals.namespace++
+    const remedy =
+      pool === ''
+        ? 'delete some'
+        : `delete some, or have an administrator raise the annotation ${annotations[exceeded]} of the namespace`
+    const why = `exceeded quota: ${placeOf(pool)}, ${figures(exceeded, amount, used, max)}; ${remedy}`
+    throw forbidden(kind, name, why)
+  }
+
+  #requireStore(amount: Readonly<Amount>, { user }: Writer): void {
+    const max = isSystem(user) ? this.#reserveLimits : this.#storeLimits
+    const exceeded = exceededBy(amount, this.#total, this.#pending, max)
+    if (!exceeded) return
+    this.#refusals.store++
+    throw new ApiError(
+      'InsufficientStorage',
+      `the store is full: ${figures(exceeded, amount, this.#total, max)}; delete objects, or restart the server with a larger --max-store-${exceeded}`,
+    )
+  }
+
+  #requireRequests(key: string, { objects }: Readonly<Amount>, { user, kind, name }: Writer): void {
+    if (objects === 0 || !key.startsWith(requestPrefix) || isAdministrator(user)) return
+    const count = this.#requestsByUser.get(user.username) ?? 0
+    if (count < maxRequestsPerUser) return
+    this.#refusals.user++
+    const why = `exceeded quota: user ${goQuote(user.username)}, requested: objects=1, used: objects=${count}, limited: objects=${maxRequestsPerUser}; requests are removed an hour after they were decided`
+    throw forbidden(kind, name, why)
+  }
+
+  #count({ type, record, previous }: StoreEvent): void {
+    const { key, value } = record
+    const change = nothing()
+    if (type === 'put') add(change, { objects: 1, bytes: key.length + value.length })
+    if (previous) add(change, { objects: 1, bytes: key.length + previous.value.length }, -1)
+    const pool = poolOf(key)
+    const used = amountOf(this.#byPool, pool)
+    add(used, change)
+    add(this.#total, change)
+    if (used.objects === 0) this.#byPool.delete(pool)
+    if (key.startsWith(namespacePrefix)) this.#readLimits(key, type === 'put' ? value : undefined)
+    else if (key.startsWith(requestPrefix) && change.objects !== 0)
+      this.#countRequest(type === 'put' ? value : (previous?.value ?? value), change.objects)
+  }
+
+  #countRequest(value: Buffer, change: number): void {
+    const { spec } = storedFields(value)
+    const username = isRecord(spec) ? String(spec['username']) : ''
+    const count = (this.#requestsByUser.get(username) ?? 0) + change
+    if (count > 0) this.#requestsByUser.set(username, count)
+    else this.#requestsByUser.delete(username)
+  }
+
+  #readLimits(key: string, value: Buffer | undefined): void {
+    const name = key.slice(namespacePrefix.length)
+    if (!value?.includes('"sallyport.dev/max-')) {
+      this.#ownLimits.delete(name)
+      return
+    }
+    const { metadata } = storedFields(value)
+    const given =
+      isRecord(metadata) && isRecord(metadata['annotations']) ? metadata['annotations'] : {}
+    const own = { ...this.#namespaceLimits }
+    for (const amount of amounts) {
+      const limit = parseLimit(given[annotations[amount]])
+      if (limit !== undefined) own[amount] = limit
+    }
+    this.#ownLimits.set(name, own)
+  }
+
+  #nearLimit(pool: string | undefined): string | undefined {
+    const { used, max } = this.usage(pool)
+    const near = amounts.find((each) => used[each] >= max[each] * warningRatio)
+    return near && `has ${used[near]} of ${max[near]} ${near}`
+  }
+
+  /** Logs once that a limit is near, and again only after there was room. */
+  #warn(pool: string): void {
+    for (const place of [pool, undefined]) {
+      const near = this.#nearLimit(place)
+      const name = place === undefined ? 'the store' : placeOf(place)
+      if (near === undefined) this.#warned.delete(name)
+      else if (!this.#warned.has(name)) {
+        this.#warned.add(name)
+        this.#log.warn({ place: name, usage: near }, 'a storage limit is near')
+      }
+    }
+  }
+}
+
+const nothing = (): Amount => ({ objects: 0, bytes: 0 })
+const none: Readonly<Amount> = nothing()
+const noWarnings: readonly string[] = []
+
+const limitsOf = (objects: number, bytes: number): Readonly<Amount> => ({
+  objects: objects || Number.POSITIVE_INFINITY,
+  bytes: bytes || Number.POSITIVE_INFINITY,
+})
+
+function add(to: Amount, amount: Readonly<Amount>, times = 1): void {
+  to.objects += times * amount.objects
+  to.bytes += times * amount.bytes
+}
+
+function amountOf(map: Map<string, Amount>, namespace: string): Amount {
+  const known = map.get(namespace)
+  if (known) return known
+  const fresh = nothing()
+  map.set(namespace, fresh)
+  return fresh
+}
+
+/** The amount that would exceed its limit. What does not grow is never refused. */
+const exceededBy = (
+  amount: Readonly<Amount>,
+  used: Readonly<Amount>,
+  pending: Readonly<Amount> | undefined,
+  max: Readonly<Amount>,
+): 'objects' | 'bytes' | undefined =>
+  amounts.find(
+    (each) => amount[each] > 0 && used[each] + (pending?.[each] ?? 0) + amount[each] > max[each],
+  )
+
+const figures = (
+  each: 'objects' | 'bytes',
+  amount: Readonly<Amount>,
+  used: Readonly<Amount>,
+  max: Readonly<Amount>,
+): string =>
+  `requested: ${each}=${amount[each]}, used: ${each}=${used[each]}, limited: ${each}=${max[each]}`
+
+function placeOf(pool: string): string {
+  if (pool === '') return "the cluster's own objects"
+  const namespace = namespaceOfPool(pool)
+  return `${pool === namespace ? '' : 'events of '}namespace ${goQuote(namespace)}`
+}
+
+const eventPool = '/events'
+
+/**
+ * What a key is counted with: its namespace, or nothing for objects of the cluster. Events have a
+ * pool of their own in each namespace, because others write them: they do not keep its users out.
+ */
+function poolOf(key: string): string {
+  const begin = key.indexOf('/', key.indexOf('/') + 1) + 1
+  const end = key.indexOf('/', begin)
+  if (end < 0) return ''
+  const namespace = key.slice(begin, end)
+  return key.startsWith(eventPrefix) ? namespace + eventPool : namespace
+}
+
+const namespaceOfPool = (pool: string): string =>
+  pool.endsWith(eventPool) ? pool.slice(0, -eventPool.length) : pool
+
+const isServer = ({ username, groups }: UserInfo): boolean =>
+  username === 'system:apiserver' && groups.includes(wellKnown.masters)
+const isAdministrator = ({ groups }: UserInfo): boolean => groups.includes(wellKnown.masters)
+/** Those who keep a full cluster running and repair it. */
+const isSystem = (user: UserInfo): boolean =>
+  isAdministrator(user) || user.groups.includes(wellKnown.nodes)
+
+function storedFields(value: Buffer): Record<string, unknown> {
+  try {
+    const fields: unknown = JSON.parse(`{"metadata":{${value.toString()}`)
+    return isRecord(fields) ? fields : {}
+  } catch {
+    return {}
+  }
+}
+
+const pageSize = 1_000
+
+/** All records; a damaged one has no value. */
+function* allRecords(store: Store): Generator<StoredRecord> {
+  let after: string | undefined
+  let limit = pageSize
+  for (;;) {
+    try {
+      const page = store.range('', { limit, ...(after !== undefined && { after }) })
+      for (const run of page.runs)
+        for (const record of run) {
+          after = record.key
+          yield record
+        }
+      if (page.remaining === 0) return
+    } catch (error) {
+      if (!(error instanceof RecordDamaged)) throw error
+      // One at a time up to the damaged record, then on with whole pages.
+      if (limit > 1) limit = 1
+      else {
+        after = error.key
+        limit = pageSize
+        yield { key: error.key, value: Buffer.alloc(0), revision: error.revision }
+      }
+    }
+  }
+}

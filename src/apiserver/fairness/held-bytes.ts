@@ -1,0 +1,89 @@
+/** A request whose bytes wait in memory because its client sends or reads slowly. */
+export interface Holder {
+  readonly user: string
+  /** What it holds now; 0 if nothing. Only `HeldBytes` changes it. */
+  held: number
+  /** Ends the request and its connection. */
+  readonly cut: (why: Error) => void
+}
+
+/** How much memory such requests may hold. */
+export interface HeldLimits {
+  readonly maxBytesPerUser: number
+  readonly maxBytesInTotal: number
+}
+
+interface UserHeld {
+  bytes: number
+  /** Oldest first. */
+  readonly holders: Set<Holder>
+}
+
+/** Objects of a request without any byte of a body; they count as well. */
+export const minHeldBytes = 4 * 1024
+
+const outOfMemory = new Error('too many bytes wait in memory for this client')
+
+/**
+ * Bounds the bytes of bodies that are being received and of responses that are not read yet, per user
+ * and in total. A user over the limit gets no more. When the total is reached, the oldest request of the
+ * user with the most bytes is cut: a client that holds little is never cut because of others.
+ */
+export class HeldBytes {
+  readonly #limits: HeldLimits
+  readonly #users = new Map<string, UserHeld>()
+  #total = 0
+  #cut = 0
+
+  constructor(limits: HeldLimits) {
+    this.#limits = limits
+  }
+
+  /** Bytes that are held now. */
+  get total(): number {
+    return this.#total
+  }
+
+  /** Requests that were cut to make room. */
+  get cut(): number {
+    return this.#cut
+  }
+
+  /** Sets what the holder holds, at least `minHeldBytes`; false if its user may not hold so much. */
+  hold(holder: Holder, bytes: number): boolean {
+    const wanted = Math.max(bytes, minHeldBytes)
+    const user = this.#users.get(holder.user)
+    const others = (user?.bytes ?? 0) - holder.held
+    if (wanted > holder.held && others + wanted > this.#limits.maxBytesPerUser) return false
+    this.#change(holder, user, wanted)
+    while (this.#total > this.#limits.maxBytesInTotal) this.#cutLargest()
+    return holder.held > 0
+  }
+
+  /** Gives back all that the holder holds; safe to call twice. */
+  release(holder: Holder): void {
+    if (holder.held > 0) this.#change(holder, this.#users.get(holder.user), 0)
+  }
+
+  #change(holder: Holder, known: UserHeld | undefined, bytes: number): void {
+    const user = known ?? { bytes: 0, holders: new Set() }
+    if (known === undefined) this.#users.set(holder.user, user)
+    this.#total += bytes - holder.held
+    user.bytes += bytes - holder.held
+    holder.held = bytes
+    if (bytes > 0) user.holders.add(holder)
+    else user.holders.delete(holder)
+    if (user.holders.size === 0) this.#users.delete(holder.user)
+  }
+
+  #cutLargest(): void {
+    let largest: UserHeld | undefined
+    for (const user of this.#users.values())
+      if (largest === undefined || user.bytes > largest.bytes) largest = user
+    const [oldest] = largest?.holders ?? []
+    if (oldest === undefined) return
+    this.#cut++
+    this.release(oldest)
+    oldest.cut(outOfMemory)
+  }
+}

@@ -1,0 +1,5 @@
+/**
+ * Valid client certificates that a node may have at once. All of them are remembered, so that a
+ * replacement revokes all of them.
+ */
+export const maxNodeCertificates = 200
