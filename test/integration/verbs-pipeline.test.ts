@@ -106,12 +106,20 @@ class Recorder {
 const requestText = ({ id, method, url }: Row, more = ''): string =>
   `${method} ${url} HTTP/1.1\r\nHost: x\r\nAudit-Id: ${id}\r\nAuthorization: Bearer ${id}\r\n${more}\r\n`
 
-/** All requests on one connection, each behind the one before. */
+/** A client that leaves more responses to health checks unread is disconnected. */
+const maxPipelined = 50
+
+/** Pipelined; the last request of each connection closes it. */
 async function pipelined(port: number, rows: readonly Row[]): Promise<void> {
-  const socket = createConnection({ port, host: '127.0.0.1' }).resume()
-  for (const row of rows) if (!socket.write(requestText(row))) await once(socket, 'drain')
-  socket.end()
-  await once(socket, 'close')
+  for (let from = 0; from < rows.length; from += maxPipelined) {
+    const batch = rows.slice(from, from + maxPipelined)
+    const last = batch.pop()
+    const texts = batch.map((row) => requestText(row))
+    if (last) texts.push(requestText(last, 'Connection: close\r\n'))
+    const socket = createConnection({ port, host: '127.0.0.1' }).resume()
+    socket.write(texts.join(''))
+    await once(socket, 'close')
+  }
 }
 
 /** In a few lanes, each with one request at a time. */
@@ -130,12 +138,11 @@ async function upgrade(port: number, row: Row): Promise<void> {
 }
 
 async function overHttp2(session: ClientHttp2Session, { id, method, url }: Row): Promise<void> {
-  const stream = session.request({
-    ':method': method,
-    ':path': url,
-    'audit-id': id,
-    authorization: `Bearer ${id}`,
-  })
+  const headers = { 'audit-id': id, authorization: `Bearer ${id}` }
+  const stream = session.request(
+    { ':method': method, ':path': url, ...headers },
+    { endStream: true },
+  )
   await once(stream.resume(), 'close')
 }
 
@@ -210,9 +217,10 @@ describe('for every route, method, legacy prefix and spelling, the verb that is 
 
   async function problemsIn(rows: readonly Row[], sendAll: SendAll): Promise<string[]> {
     await recorder.run(rows, sendAll)
-    // Neither side of the table is empty.
-    expect(new Set(rows.map(({ executed }) => executed?.info.verb)).size).toBeGreaterThan(5)
-    expect(rows.some(({ executed }) => executed === undefined)).toBe(true)
+    // Every verb of the table is executed, and something is rejected.
+    expect(new Set(rows.map(({ executed }) => executed?.info.verb))).toEqual(
+      new Set(rows.map(({ expected }) => expected)),
+    )
     return rows.map(problemOf).filter((problem) => problem !== '')
   }
 
