@@ -93,6 +93,17 @@ describe('rotation by size [GND-R82]', () => {
     expect(all).toEqual(last)
   })
 
+  test('holds for lines that were buffered while the disk was slow', async () => {
+    const log = await openLog({ maxBytes: 100, maxBackups: 0 })
+    for (let i = 0; i < 40; i++) log.write(redact(`line ${10 + i}\n`))
+    await log.close()
+    const files = await readdir(folder)
+    const sizes = await Promise.all(
+      files.map(async (name) => (await stat(join(folder, name))).size),
+    )
+    expect(sizes.toSorted()).toEqual([32, 96, 96, 96])
+  })
+
   test('leaves files alone that only look similar', async () => {
     const similar = ['audit-old.log', 'audit-2026-01-01.log', 'other-2026-01-01T00-00-00.000.log']
     for (const name of similar) await writeFile(join(folder, name), '')

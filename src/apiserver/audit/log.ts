@@ -166,9 +166,7 @@ export class AuditLog implements AuditSink {
 
   async #writeAll(): Promise<void> {
     while (this.#lines.length > 0) {
-      const lines = this.#lines
-      this.#lines = []
-      this.#bufferedBytes = 0
+      const lines = this.#takeBatch()
       try {
         await this.#append(Buffer.from(lines.join('')))
         this.#recovered()
@@ -176,6 +174,21 @@ export class AuditLog implements AuditSink {
         this.#drop(lines.length, err)
       }
     }
+  }
+
+  /** The next lines, as many as fit into one file; at least one. */
+  #takeBatch(): string[] {
+    let bytes = 0
+    let length = 0
+    let count = 0
+    for (const line of this.#lines) {
+      bytes += Buffer.byteLength(line)
+      if (count > 0 && bytes > this.#options.maxBytes) break
+      length += line.length
+      count++
+    }
+    this.#bufferedBytes -= length
+    return this.#lines.splice(0, count)
   }
 
   async #append(bytes: Buffer): Promise<void> {
