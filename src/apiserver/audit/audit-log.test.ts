@@ -101,7 +101,7 @@ describe('rotation by size [GND-R82]', () => {
     const sizes = await Promise.all(
       files.map(async (name) => (await stat(join(folder, name))).size),
     )
-    expect(sizes.toSorted()).toEqual([32, 96, 96, 96])
+    expect(sizes.toSorted((a, b) => a - b)).toEqual([32, 96, 96, 96])
   })
 
   test('leaves files alone that only look similar', async () => {
