@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import type { Writable } from 'node:stream'
 import { firstServiceAddress, problemOfServiceRange, type RequestBodies } from '../api/index.ts'
-import { type Revocations, withBaseGroup } from '../authn/index.ts'
+import { completeIdentity, type Revocations } from '../authn/index.ts'
 import {
   type Clock,
   Closers,
@@ -194,7 +194,7 @@ export class ApiServer implements Component {
         if (!found) return undefined
         // Whoever is refused here must not be vouched for to others.
         known.revocations?.check(found)
-        return withBaseGroup(found)
+        return completeIdentity(found)
       },
     })
   }

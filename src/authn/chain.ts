@@ -21,9 +21,7 @@ export function firstOf(authenticators: readonly Authenticator[]): Authenticator
   const complete = (found: Authentication): Authentication => {
     const known = completed.get(found)
     if (known) return known
-    const problem = problemOfUserName(found.user.username)
-    if (problem !== undefined) throw unauthorized(`${found.method}: the user name ${problem}`)
-    const result = withBaseGroup(found)
+    const result = completeIdentity(found)
     completed.set(found, result)
     return result
   }
@@ -48,9 +46,14 @@ export function firstOf(authenticators: readonly Authenticator[]): Authenticator
   return { name: 'chain', authenticate: (request, signal) => askFrom(0, request, signal) }
 }
 
-/** Puts everybody but the anonymous into `system:authenticated`, unless they say which group they are in. */
-export function withBaseGroup(found: Authentication): Authentication {
+/**
+ * What a credential proves, for requests and for TokenReview. Refuses user names that do not survive a header, and puts
+ * all users but the anonymous one into `system:authenticated`, unless a group says otherwise. Throws Unauthorized.
+ */
+export function completeIdentity(found: Authentication): Authentication {
   const { user } = found
+  const problem = problemOfUserName(user.username)
+  if (problem !== undefined) throw unauthorized(`${found.method}: the user name ${problem}`)
   const has = (group: string) => user.groups.includes(group)
   if (user.username === wellKnown.anonymous) return found
   if (has(wellKnown.authenticated) || has(wellKnown.unauthenticated)) return found

@@ -7,7 +7,7 @@ export {
   type TokenAuthenticator,
   withoutTokenProtocol,
 } from './bearer-token.ts'
-export { firstOf, scopeDecision, withBaseGroup } from './chain.ts'
+export { completeIdentity, firstOf, scopeDecision } from './chain.ts'
 export {
   type ClientCertificateVerifier,
   clientCertificate,

@@ -106,6 +106,23 @@ describe('a server that believes an OIDC provider [ISS-P8]', () => {
     expect((await reviewed(['cluster'])).authenticated).not.toBe(true)
   })
 
+  test.each(['jane ', 'jane\u00a0', 'jane\n', 'ja\nne', 'ja\0ne', 'ja\u2028ne', 'jane\ud800'])(
+    'a review vouches for %j no more than a request is accepted [SEC-R2006]',
+    async (sub) => {
+      const token = tokenOf({ sub })
+      const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec: { token } }
+      const admin = await server.admin()
+      const answer = await admin.post('/apis/authentication.k8s.io/v1/tokenreviews', body)
+      const { authenticated, user, error } = JSON.parse(answer.text).status
+      expect([authenticated, user, error]).toEqual([
+        undefined,
+        {},
+        expect.stringContaining('the user name'),
+      ])
+      expect((await whoAmI(token)).status).toBe(401)
+    },
+  )
+
   test('a token of the provider is in no log', async () => {
     const token = tokenOf({ aud: 'other' })
     await server.as({ token }).get('/api')

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import { scopeDecision, withBaseGroup } from '../../authn/index.ts'
+import { completeIdentity, scopeDecision } from '../../authn/index.ts'
 import {
   ApiError,
   type Attributes,
@@ -143,7 +143,7 @@ function identify(
   found: Authentication | undefined,
 ): void | Promise<void> {
   if (found === undefined) throw unauthorized('no credential that we know')
-  exchange.authentication = withBaseGroup(found)
+  exchange.authentication = completeIdentity(found)
   if (found.user.username !== wellKnown.anonymous) parts.onAuthenticated?.(exchange.request)
   for (const [key, value] of Object.entries(found.auditNotes ?? {})) exchange.annotate(key, value)
   return parts.checkRevocation(exchange.authentication)
