@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { exposition } from '../../core/index.ts'
+import { exposition, responseTo } from '../../core/index.ts'
 import type { GuardMetrics } from './metrics.ts'
 import type { Upstream } from './upstream.ts'
 
@@ -54,14 +54,13 @@ function relay(
   const asked = upstream.begin({ method: 'GET', path, headers: ['Host', 'localhost'] })
   asked.setTimeout(10_000, () => asked.destroy(new Error('the add-on did not answer in time')))
   response.once('close', () => asked.destroy())
-  asked.once('response', (heard) => {
-    heard.resume()
-    answer(response, heard.statusCode ?? 502, '')
-  })
-  asked.on('error', () => {
-    if (!response.headersSent) answer(response, 502, 'the add-on did not answer\n')
-  })
-  asked.end()
+  responseTo(asked.end()).then(
+    (heard) => {
+      heard.resume()
+      answer(response, heard.statusCode ?? 502, '')
+    },
+    () => answer(response, 502, 'the add-on did not answer\n'),
+  )
 }
 
 function answer(response: ServerResponse, status: number, body: string, type = 'text/plain'): void {

@@ -1,6 +1,7 @@
 import { request as openRequest } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { pause, withinTime } from '../../core/index.ts'
+import { finished } from 'node:stream/promises'
+import { pause, responseTo, withinTime } from '../../core/index.ts'
 import { renewTunnelHeader, tunnelHeader } from '../token/index.ts'
 import type { Forwarding } from './forward/exchange.ts'
 
@@ -50,21 +51,18 @@ async function renew(
   const connection: Duplex = await connections.open(backend, signal)
   connection.on('error', () => {})
   try {
-    await new Promise<void>((resolve, reject) => {
-      const asked = openRequest({
-        createConnection: () => connection,
-        protocol: 'http:',
-        host: backend.host,
-        port: backend.port,
-        method: 'GET',
-        path,
-        headers: ['Host', places.requestHost, 'Connection', 'close', ...headers],
-        signal,
-      })
-      asked.on('response', (answer) => answer.resume().on('end', resolve).on('error', reject))
-      asked.on('error', reject)
-      asked.end()
+    const asked = openRequest({
+      createConnection: () => connection,
+      protocol: 'http:',
+      host: backend.host,
+      port: backend.port,
+      method: 'GET',
+      path,
+      headers: ['Host', places.requestHost, 'Connection', 'close', ...headers],
+      signal,
     })
+    const answer = await responseTo(asked.end())
+    await finished(answer.resume())
   } finally {
     connection.destroy()
   }

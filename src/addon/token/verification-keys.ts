@@ -2,7 +2,7 @@ import { verify as cryptoVerify, type KeyObject, type X509Certificate } from 'no
 import { request as requestPlain } from 'node:http'
 import { request } from 'node:https'
 import { connect } from 'node:tls'
-import { type Clock, SallyportError, wellKnown } from '../../core/index.ts'
+import { type Clock, responseTo, SallyportError, wellKnown } from '../../core/index.ts'
 import {
   type CompactJws,
   isObject,
@@ -191,24 +191,18 @@ async function fetchDocument(
     ...(bundle && { ca: bundle.certificates.map(String) }),
     ...(serverName !== undefined && { servername: serverName }),
   }
-  return new Promise((resolve, reject) => {
-    const ask =
-      url.protocol === 'https:'
-        ? request(url, { headers, signal, agent: false, ...tls })
-        : requestPlain(url, { headers, signal, agent: false })
-    ask.once('error', reject).once('response', (response) => {
-      const chunks: Buffer[] = []
-      let size = 0
-      response.on('data', (chunk: Buffer) => {
-        size += chunk.length
-        chunks.push(chunk)
-        if (size > maxBytes) response.destroy(new Error('the JWK set is too large'))
-      })
-      response.once('error', reject).once('end', () => {
-        if (response.statusCode === 200) resolve(Buffer.concat(chunks))
-        else reject(new Error(`the JWK set was answered with ${response.statusCode}`))
-      })
-    })
-    ask.end()
-  })
+  const ask =
+    url.protocol === 'https:'
+      ? request(url, { headers, signal, agent: false, ...tls })
+      : requestPlain(url, { headers, signal, agent: false })
+  const response = await responseTo(ask.end())
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    size += chunk.length
+    if (size > maxBytes) throw new Error('the JWK set is too large')
+    chunks.push(chunk)
+  }
+  if (response.statusCode === 200) return Buffer.concat(chunks)
+  throw new Error(`the JWK set was answered with ${response.statusCode}`)
 }

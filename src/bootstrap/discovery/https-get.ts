@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Agent, request } from 'node:https'
 import type { ConnectionOptions } from 'node:tls'
-import { type Logger, systemErrorCode, withinTime } from '../../core/index.ts'
+import { type Logger, responseTo, systemErrorCode, withinTime } from '../../core/index.ts'
 
 /** A whole answer, byte for byte. */
 export interface RawAnswer {
@@ -95,21 +95,20 @@ export function shownUrl(url: string): string {
 }
 
 function head(order: GetOrder, agent: Agent, signal: AbortSignal): Promise<IncomingMessage> {
-  return new Promise((resolve, reject) => {
-    const sent = request(order.url, {
-      agent,
-      signal,
-      headers: {
-        accept: 'application/json',
-        'accept-encoding': 'identity',
-        connection: 'close',
-        'user-agent': 'sallyport',
-        ...order.headers,
-      },
-    })
-    sent.once('response', resolve).once('error', reject)
-    sent.end()
+  const sent = request(order.url, {
+    agent,
+    signal,
+    headers: {
+      accept: 'application/json',
+      'accept-encoding': 'identity',
+      connection: 'close',
+      'user-agent': 'sallyport',
+      ...order.headers,
+    },
   })
+  const response = responseTo(sent)
+  sent.end()
+  return response
 }
 
 async function bodyOf(response: IncomingMessage): Promise<Buffer> {

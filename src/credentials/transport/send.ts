@@ -5,7 +5,7 @@ import {
   request as openRequest,
 } from 'node:http'
 import type { Readable } from 'node:stream'
-import { onAbort, SallyportError, systemErrorCode } from '../../core/index.ts'
+import { onAbort, responseTo, SallyportError, systemErrorCode } from '../../core/index.ts'
 import type { ConnectionPool } from '../../http/pool/index.ts'
 import { type Credential, isSendableToken } from '../credential.ts'
 import type { Connections, Identity } from './connections.ts'
@@ -187,8 +187,7 @@ function answerTo(
   { signal, ...request }: TransportRequest,
 ): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    outgoing.once('response', resolve)
-    outgoing.on('error', reject) // stays: a cut after the answer's head is reported here as well
+    responseTo(outgoing).then(resolve, reject)
     // Not by Node's option: its requests do not notice an abort before they have a connection.
     const abort = (): void => {
       outgoing.destroy()

@@ -250,7 +250,7 @@ describe('an issuer is looked at as outsiders do', () => {
     [
       'a change of protocol',
       (_q, response) => response.writeHead(101, { upgrade: 'x', connection: 'upgrade' }).end(),
-      'closed without an answer',
+      'cannot be reached (HPE_PAUSED_UPGRADE)',
     ],
     [
       'a redirect',

@@ -1,7 +1,7 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { TLSSocket } from 'node:tls'
-import { type Clock, systemErrorCode } from '../../core/index.ts'
+import { type Clock, responseTo, systemErrorCode } from '../../core/index.ts'
 
 /** Who vouches for the certificate of a server. */
 export type Trust = 'public' | 'given' | 'nobody'
@@ -73,14 +73,8 @@ function send(url: string, caPem: string | undefined): Promise<IncomingMessage> 
     rejectUnauthorized: false,
     ...(caPem !== undefined && { ca: caPem }),
   }
-  return new Promise((resolve, reject) => {
-    const request = url.startsWith('https:') ? httpsRequest : httpRequest
-    request(url, options, resolve)
-      .on('error', reject)
-      .on('upgrade', (_response, socket) => socket.destroy())
-      .on('close', () => reject(new Error('closed without an answer')))
-      .end()
-  })
+  const request = url.startsWith('https:') ? httpsRequest : httpRequest
+  return responseTo(request(url, options).end())
 }
 
 async function readSome(response: IncomingMessage): Promise<Buffer> {

@@ -2,7 +2,7 @@ import { lookup as dnsLookup, type LookupAddress, type LookupOptions } from 'nod
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest, type RequestOptions } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
-import { systemErrorCode } from '../../core/index.ts'
+import { responseTo, systemErrorCode } from '../../core/index.ts'
 import { type AddressTest, isLoopback } from '../../http/index.ts'
 import { IssuerUnavailable } from './errors.ts'
 
@@ -140,18 +140,13 @@ function requireAllowed(addresses: readonly string[], url: URL, rules: FetchRule
   )
 }
 
-function send(url: URL, options: RequestOptions): Promise<IncomingMessage> {
+async function send(url: URL, options: RequestOptions): Promise<IncomingMessage> {
   const request = url.protocol === 'https:' ? httpsRequest : httpRequest
-  return new Promise((resolve, reject) => {
-    const noAnswer = (): void =>
-      reject(new IssuerUnavailable('unreachable', `${url.host} closed without an answer`))
-    request(url, options, resolve)
-      .on('error', (error: Error) => reject(failureOf(error, url)))
-      // Whoever changes the protocol is not heard of again, neither as an answer nor as an error.
-      .on('upgrade', (_response, socket) => socket.destroy())
-      .on('close', noAnswer)
-      .end()
-  })
+  try {
+    return await responseTo(request(url, options).end())
+  } catch (error) {
+    throw error instanceof Error ? failureOf(error, url) : error
+  }
 }
 
 const untrusted = /^(?:CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_CERT_)/

@@ -1,7 +1,7 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { text } from 'node:stream/consumers'
-import { isRecord, systemErrorCode, withinTime } from '../../../core/index.ts'
+import { isRecord, responseTo, systemErrorCode, withinTime } from '../../../core/index.ts'
 import { CredentialError } from '../../errors.ts'
 
 /** A request whose answer is a JSON object. */
@@ -62,9 +62,7 @@ function send(
     ...(ca !== undefined && { ca }),
   }
   const request = target.protocol === 'http:' ? httpRequest : httpsRequest
-  return new Promise((resolve, reject) => {
-    request(target, options, resolve).on('error', reject).end(body)
-  })
+  return responseTo(request(target, options).end(body))
 }
 
 async function readLimited(response: IncomingMessage): Promise<string> {
