@@ -63,6 +63,44 @@ describe('certificates in PEM form', () => {
   })
 })
 
+describe('a block that OpenSSL sees and this parser could overlook [SEC-R2301]', () => {
+  /** Every character that can stand where a boundary must be alone, and places where a boundary can hide. */
+  const characters = Array.from({ length: 0x180 }, (_, code) => String.fromCharCode(code))
+  const hidings: readonly (readonly [string, (text: string) => string])[] = [
+    ...characters.flatMap((character): [string, (text: string) => string][] => [
+      [
+        `${JSON.stringify(character)} behind it`,
+        (text) => text.replaceAll(/-----$/gm, (dashes) => dashes + character),
+      ],
+      [
+        `${JSON.stringify(character)} before it`,
+        (text) => text.replaceAll(/^-----/gm, (dashes) => character + dashes),
+      ],
+    ]),
+    ['254 characters before it', (text) => `${'x'.repeat(254)}${text}`],
+    ['lower case', (text) => text.replaceAll(/-----.*/g, (line) => line.toLowerCase())],
+    ['the label of X.509', (text) => text.replaceAll('CERTIFICATE', 'X509 CERTIFICATE')],
+    ['the label of trusted ones', (text) => text.replaceAll('CERTIFICATE', 'TRUSTED CERTIFICATE')],
+  ]
+
+  test.each(['before', 'after'])('is read or refused %s the one that is seen', (place) => {
+    for (const [name, hide] of hidings) {
+      const hidden = hide(pem(two))
+      const text = place === 'before' ? `${hidden}\n${pem(one)}` : `${pem(one)}${hidden}`
+      expect([name, countOrRefusal(text)]).toEqual([name, expect.stringMatching(/^(2|refused)$/)])
+    }
+  })
+
+  function countOrRefusal(text: string): string {
+    try {
+      return String(parseCertificates(text).length)
+    } catch (error) {
+      if (error instanceof PemInvalid) return 'refused'
+      throw error
+    }
+  }
+})
+
 test('a block knows its label and its line', () => {
   expect(parsePem('\n\n-----BEGIN A B-----\nAAEC\n-----END A B-----\n')).toEqual([
     { label: 'A B', line: 3, der: Buffer.from([0, 1, 2]) },

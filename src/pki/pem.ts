@@ -16,8 +16,13 @@ export interface PemBlock {
 }
 
 const boundary = /^-----(BEGIN|END) ([A-Z0-9][A-Z0-9 ]*)-----\s*$/
+/**
+ * OpenSSL also takes a boundary with control or non-ASCII characters behind it, or after 254 characters of the same
+ * line. A block that only one of two readers sees would be trusted without having been checked.
+ */
+const unclearBoundary = /-----\s*(?:BEGIN|END)/i
 
-/** Splits a PEM text into its blocks; text between blocks is a comment, as everywhere. */
+/** Splits a PEM text into its blocks; text between blocks is a comment, as everywhere. Throws PemInvalid. */
 export function parsePem(text: string): PemBlock[] {
   const blocks: PemBlock[] = []
   let open: { label: string; line: number; body: string[] } | undefined
@@ -25,6 +30,8 @@ export function parsePem(text: string): PemBlock[] {
     const line = index + 1
     const mark = boundary.exec(content)
     if (!mark) {
+      if (unclearBoundary.test(content))
+        throw new PemInvalid(`line ${line}: BEGIN and END need a line of their own`)
       open?.body.push(content)
     } else if (mark[1] === 'BEGIN') {
       if (open)
@@ -55,6 +62,12 @@ export function parseCertificates(text: string): X509Certificate[] {
       throw new PemInvalid(`line ${line}: the block is not a certificate`, { cause })
     }
   })
+}
+
+/** One PEM text of all certificates, each once; undefined for none. */
+export function renderCertificates(certificates: readonly X509Certificate[]): string | undefined {
+  const each = new Map(certificates.map((one) => [one.fingerprint256, one.toString()]))
+  return each.size === 0 ? undefined : [...each.values()].join('')
 }
 
 function decodeBody(lines: readonly string[], line: number): Buffer {

@@ -2,14 +2,13 @@ import type { X509Certificate } from 'node:crypto'
 import { changeObject } from '../../client/index.ts'
 import { type ClusterView, CommandFailed, isRecord, wellKnownKinds } from '../../core/index.ts'
 import type { ClusterLocation } from '../../kubeconfig/index.ts'
-import { spkiPin } from '../../pki/trust/index.ts'
+import { renderCertificates, spkiPin } from '../../pki/trust/index.ts'
 import {
   clusterInfoKey,
   clusterInfoText,
   documentIn,
   type OperatorChanges,
   operatorChanges,
-  pemOf,
   readClusterInfoText,
   readOwnPart,
   rootsIn,
@@ -92,7 +91,7 @@ export const withRoots =
   (added: readonly X509Certificate[], now: number) =>
   (location: ClusterLocation): ClusterLocation => {
     for (const root of added) requireRoot(root, now)
-    const rootsPem = pemOf([...rootsIn(location.rootsPem), ...added])
+    const rootsPem = renderCertificates([...rootsIn(location.rootsPem), ...added])
     return rootsPem === undefined ? location : { ...location, rootsPem }
   }
 
@@ -118,7 +117,7 @@ export const withoutRoot =
       throw new CommandFailed('NO_SUCH_CA', `cluster-info has no root with the pin ${pin}`, {
         hint: `it has ${roots.map(spkiPin).join(', ') || 'none'}`,
       })
-    const rootsPem = pemOf(left)
+    const rootsPem = renderCertificates(left)
     if (rootsPem === undefined && !location.systemRoots)
       throw new CommandFailed(
         'LAST_CA',

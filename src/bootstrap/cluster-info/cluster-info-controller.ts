@@ -8,6 +8,7 @@ import {
   wellKnownKinds,
 } from '../../core/index.ts'
 import type { ClusterLocation } from '../../kubeconfig/index.ts'
+import { renderCertificates } from '../../pki/trust/index.ts'
 import { DiscoveryFailed } from '../discovery/errors.ts'
 import {
   clusterInfoKey,
@@ -17,7 +18,6 @@ import {
   operatorChanges,
   ownPartAnnotation,
   ownPartOf,
-  pemOf,
   readClusterInfoText,
   readOwnPart,
   rootsIn,
@@ -53,7 +53,7 @@ export async function keepClusterInfo(
 
 /** Certificates without the comments between them, so that the same roots are the same text. */
 function withPlainRoots(location: ClusterLocation): ClusterLocation {
-  const rootsPem = pemOf(rootsIn(location.rootsPem))
+  const rootsPem = renderCertificates(rootsIn(location.rootsPem))
   return rootsPem === undefined ? location : { ...location, rootsPem }
 }
 

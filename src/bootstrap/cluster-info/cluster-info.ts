@@ -1,7 +1,7 @@
 import type { X509Certificate } from 'node:crypto'
 import { isRecord, type KubeObject } from '../../core/index.ts'
 import { type ClusterLocation, clusterLocation } from '../../kubeconfig/index.ts'
-import { parseCertificates, spkiPin } from '../../pki/trust/index.ts'
+import { parseCertificates, renderCertificates, spkiPin } from '../../pki/trust/index.ts'
 import { readLocationDocument } from '../discovery/document.ts'
 
 /** The kubeconfig of a cluster without a name and without a secret; kubeadm's form, byte for byte, where it has one. */
@@ -78,12 +78,6 @@ export interface RootReport {
 /** The certificates of a PEM text, none for no text. */
 export const rootsIn = (pem: string | undefined): X509Certificate[] =>
   pem === undefined ? [] : parseCertificates(pem)
-
-/** One PEM text of all roots, each once; nothing for none. */
-export function pemOf(roots: readonly X509Certificate[]): string | undefined {
-  const each = new Map(roots.map((root) => [root.fingerprint256, root.toString()]))
-  return each.size === 0 ? undefined : [...each.values()].join('')
-}
 
 /** The pin of each root, in their order, each once: what a join line needs while the CA is replaced. */
 export const rootPins = (pem: string | undefined): string[] => [
@@ -164,7 +158,7 @@ export function mergedLocation(
   const takenAway = new Set(noted.roots.filter((root) => !thereNow.has(root)))
   const ours = rootsIn(own.rootsPem).filter(({ fingerprint256 }) => !takenAway.has(fingerprint256))
   const added = there.filter(({ fingerprint256 }) => !noted.roots.includes(fingerprint256))
-  const rootsPem = pemOf([...ours, ...added])
+  const rootsPem = renderCertificates([...ours, ...added])
   const { clusterId } = own
   return {
     addresses: isSameList(present.addresses, noted.addresses) ? own.addresses : present.addresses,

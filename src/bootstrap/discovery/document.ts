@@ -6,7 +6,7 @@ import {
   parseKubeconfig,
   problemOfLocation,
 } from '../../kubeconfig/index.ts'
-import { PemInvalid, parseCertificates } from '../../pki/trust/index.ts'
+import { PemInvalid, parseCertificates, renderCertificates } from '../../pki/trust/index.ts'
 import { DiscoveryFailed } from './errors.ts'
 
 /** Where a document came from, and what that allows. */
@@ -37,9 +37,10 @@ export async function readLocationDocument(
   if (problems.length > 0 || !entry) throw invalid(origin.where, problems)
   const [name, given] = entry
   const cluster = await withEmbeddedCa(given, origin)
+  const roots = rootsOf(cluster, origin.where)
   return {
-    cluster: onlyLocation(cluster),
-    roots: rootsOf(cluster, origin.where),
+    cluster: onlyLocation(cluster, roots),
+    roots,
     warnings: [
       ...(name === ''
         ? []
@@ -128,9 +129,11 @@ function rootsOf({ certificateAuthorityData: pem }: Cluster, where: string): X50
   }
 }
 
-function onlyLocation(cluster: Cluster): Cluster {
+/** With the roots written anew, so that those which are checked are those which are trusted. */
+function onlyLocation(cluster: Cluster, roots: readonly X509Certificate[]): Cluster {
   const { unknown: _, insecureSkipTlsVerify: _no, ...location } = cluster
-  return location
+  const rootsPem = renderCertificates(roots)
+  return rootsPem === undefined ? location : { ...location, certificateAuthorityData: rootsPem }
 }
 
 /** Old kubeconfigs have empty preferences, which are nothing. */

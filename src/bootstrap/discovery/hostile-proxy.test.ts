@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { labAuthority } from '../../http/tls-lab.suite.ts'
+import { spkiPin } from '../../pki/index.ts'
 import { parseBootstrapToken } from '../tokens/bootstrap-token.ts'
 import { signWithToken } from '../tokens/signature.ts'
 import { discoverCluster } from './discover-cluster.ts'
@@ -131,6 +132,34 @@ describe('[DISC-T3, DISC-R29] somebody in between', () => {
     await expect(finding).rejects.toThrow(pin)
     // Nothing was asked under the roots that are not trusted.
     expect(lab.requests).toHaveLength(1)
+  })
+
+  /** OpenSSL trusts the second root in each; pins must not overlook it. */
+  const hiddenRoots: Readonly<Record<string, (pinned: string, theirs: string) => string>> = {
+    'a control character behind its boundaries': (pinned, theirs) =>
+      `${pinned}${theirs.replaceAll(/-----$/gm, '$&\x01')}`,
+    'a letter behind its boundaries': (pinned, theirs) =>
+      `${pinned}${theirs.replaceAll(/-----$/gm, '$&é')}`,
+    'a long line before it': (pinned, theirs) =>
+      `${'x'.repeat(254)}${theirs.replace(/(END CERTIFICATE-----)/, '$1\x01')}${pinned}`,
+  }
+
+  test.each(Object.entries(hiddenRoots))(
+    '(f) a CA is hidden from the pins by %s: document-invalid [SEC-R2301]',
+    async (_name, hide) => {
+      const pinned = await labAuthority('pinned')
+      lab.roots = hide(pinned.bundlePem, lab.ca.bundlePem)
+      const pins = [spkiPin(pinned.certificate)]
+      await expect(find({ pins })).rejects.toMatchObject({ reason: 'document-invalid' })
+      expect(lab.requests).toHaveLength(1)
+    },
+  )
+
+  test('the roots that were checked are written anew, without what stands between them [SEC-R2301]', async () => {
+    const { bundlePem } = lab.ca
+    lab.roots = `# a comment\n${bundlePem.replaceAll('\n', '  \r\n')}\n${bundlePem}`
+    const { cluster } = await find({ pins: [lab.pin] })
+    expect(cluster.certificateAuthorityData).toBe(lab.ca.certificate.toString())
   })
 
   test('(f) who holds the token shows a CA of their own: pin-mismatch', async () => {

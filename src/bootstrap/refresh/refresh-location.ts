@@ -8,7 +8,8 @@ import {
   type ResolvedContext,
   withLocation,
 } from '../../kubeconfig/index.ts'
-import { pemOf, rootsIn } from '../cluster-info/cluster-info.ts'
+import { renderCertificates } from '../../pki/trust/index.ts'
+import { rootsIn } from '../cluster-info/cluster-info.ts'
 import { LocationLost } from './errors.ts'
 import {
   askClusterId,
@@ -163,7 +164,9 @@ function isSame(a: ClusterLocation, b: ClusterLocation): boolean {
   const facts = ({ addresses, rootsPem, clusterId, systemRoots = false }: ClusterLocation) => [
     addresses[0],
     [...addresses].sort(),
-    pemOf(rootsIn(rootsPem).toSorted((x, y) => (x.fingerprint256 < y.fingerprint256 ? -1 : 1))),
+    renderCertificates(
+      rootsIn(rootsPem).toSorted((x, y) => (x.fingerprint256 < y.fingerprint256 ? -1 : 1)),
+    ),
     clusterId,
     systemRoots,
   ]

@@ -1,6 +1,6 @@
 export * from '../certificate.ts'
 export { readCertificateFields, spkiPin } from '../certificate.ts'
 export { generateEcKey, privateKeyPem, publicKeyOf } from '../keys.ts'
-export { PemInvalid, parseCertificates } from '../pem.ts'
+export { PemInvalid, parseCertificates, renderCertificates } from '../pem.ts'
 export * from '../verify-certificate.ts'
 export { watchFiles } from '../watch-files.ts'
