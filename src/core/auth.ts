@@ -33,6 +33,12 @@ export const wellKnown = {
   serviceAccountUserPrefix: 'system:serviceaccount:',
 } as const
 
+const nodeNameForm =
+  /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/
+
+/** Whether a Node can have this name: a lower-case RFC 1123 subdomain. */
+export const isNodeName = (name: string): boolean => nodeNameForm.test(name)
+
 /** What somebody wants to do, as RBAC sees it. */
 export interface Attributes {
   readonly user: UserInfo

@@ -54,6 +54,42 @@ describe('the signer of node client certificates', () => {
   })
 })
 
+describe('a node name that no Node can have [SEC-R1307]', () => {
+  const variants = [
+    ...[
+      'N1',
+      'n1.',
+      '.n1',
+      'n1..x',
+      ' n1',
+      'n1 ',
+      'n1\n',
+      'n1\0',
+      'n1\u200b',
+      'n\u2010' + '1',
+      '\uff4e1',
+    ],
+    ...['n1/', 'n1%00', '../n1', 'n_1', '-n1', 'n1-', 'system:node:n1', 'n1,n2', 'a'.repeat(254)],
+  ]
+  const uses = [
+    [signers.kubeletClient, [], clientUse],
+    [signers.kubeletServing, [dns], servingUse],
+    [signers.client, [], clientUse],
+  ] as const
+
+  test.each(variants)('%j is signed by no signer', (name) => {
+    const attributes = [nodes, attribute('CN', `system:node:${name}`)]
+    for (const [signer, names, usages] of uses)
+      expect(problem(signer, asked(attributes, names), usages)).toContain('common name')
+  })
+
+  test.each(['n1', '1', 'n-1.example.com', 'a'.repeat(253)])('%j is a node name', (name) => {
+    const attributes = [nodes, attribute('CN', `system:node:${name}`)]
+    for (const [signer, names, usages] of uses)
+      expect(problem(signer, asked(attributes, names), usages)).toBe('signed')
+  })
+})
+
 describe('the signer of node serving certificates', () => {
   test.each([
     ['a DNS name', [nodes, node], [dns], servingUse, 'signed'],

@@ -1,5 +1,5 @@
 import { signers } from '../../authz/index.ts'
-import { machineIdentity, wellKnown } from '../../core/index.ts'
+import { isNodeName, machineIdentity, wellKnown } from '../../core/index.ts'
 import type { CertificateRequest, CertificateUsage } from '../../pki/index.ts'
 
 /** What one of Kubernetes' signers signs. */
@@ -21,6 +21,10 @@ function usagesAre(usages: readonly string[], purpose: CertificateUsage): boolea
   return asked.size === 2 && asked.has('digital signature') && asked.has(purpose)
 }
 
+/** A name that no Node can have could only pass for that of another: by case, look-alikes, a dot at its end. */
+const namesNode = (commonName: string): boolean =>
+  isNodeName(commonName.slice(wellKnown.nodeUserPrefix.length))
+
 /** Whose name it is: a node's, in the group of nodes, and nothing more. */
 const nodeChecks = ({ subject }: CertificateRequest): readonly Check[] => [
   [
@@ -28,8 +32,7 @@ const nodeChecks = ({ subject }: CertificateRequest): readonly Check[] => [
     'the organization in the subject must be system:nodes and nothing else',
   ],
   [
-    subject.commonName.startsWith(wellKnown.nodeUserPrefix) &&
-      subject.commonName.length > wellKnown.nodeUserPrefix.length,
+    subject.commonName.startsWith(wellKnown.nodeUserPrefix) && namesNode(subject.commonName),
     'the common name must be system:node:<name of the node>',
   ],
   [
@@ -85,6 +88,10 @@ const rules: Readonly<Record<string, SignerRule>> = {
     usage: 'client auth',
     problemOf: ({ subject, others }, usages) =>
       firstProblem([
+        [
+          !subject.commonName.startsWith(wellKnown.nodeUserPrefix) || namesNode(subject.commonName),
+          'a common name that begins with system:node: must go on with the name of a node',
+        ],
         [
           !subject.organizations.includes(wellKnown.masters),
           'certificates of system:masters are not signed: nobody could take them back',

@@ -1,5 +1,5 @@
 import type { KeyObject, X509Certificate } from 'node:crypto'
-import { machineIdentity, type Secret } from '../../core/index.ts'
+import { isNodeName, machineIdentity, type Secret } from '../../core/index.ts'
 import type { Cluster, KubeconfigUser } from '../../kubeconfig/index.ts'
 import { PemInvalid, parseCertificates, readCertificateFields } from '../../pki/trust/index.ts'
 import type { DiscoveryParts } from '../discovery/options.ts'
@@ -36,12 +36,10 @@ export function wantedCertificate(as: JoinIdentity): WantedCertificate {
 /** A machine's name is the value of a label too. */
 const longestMachineName = 63
 
-const nodeName = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/
-
 /** Why nobody can join as this; undefined if one can. */
 export function problemOfIdentity(as: JoinIdentity): string | undefined {
   if (as.kind !== 'user')
-    return nodeName.test(as.name) && (as.kind === 'node' || as.name.length <= longestMachineName)
+    return isNodeName(as.name) && (as.kind === 'node' || as.name.length <= longestMachineName)
       ? undefined
       : `${JSON.stringify(as.name)} cannot be the name of a ${as.kind}: small letters, digits, - and . only`
   if (as.name.trim() !== as.name || as.name === '' || /[\0-\x1f\x7f]/.test(as.name))

@@ -1,5 +1,5 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
-import { isRecord, type KubeObject, Secret } from '../../core/index.ts'
+import { isNodeName, isRecord, type KubeObject, Secret } from '../../core/index.ts'
 import { type BootstrapToken, isTokenId } from './bootstrap-token.ts'
 
 /** What a token may be used for. */
@@ -40,7 +40,6 @@ export const replaceField = 'replace-node-name'
 const namePrefix = 'bootstrap-token-'
 const groupForm = /^system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]$/
 const secretForm = /^[a-z0-9]{16,64}$/
-const nodeNameForm = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/
 
 /** The name of the Secret of a token. */
 export const secretNameOf = (id: string): string => `${namePrefix}${id}`
@@ -128,7 +127,11 @@ function problemsOf(fields: Fields, { metadata, immutable }: KubeObject): TokenP
       'cannot be had by an immutable Secret, since the uses are counted in it',
     ],
     [fits(uses, /^\d{1,9}$/), usesField, 'must be a whole number'],
-    [fits(boundNodeName, nodeNameForm), 'bound-node-name', 'must be the name of a node'],
+    [
+      boundNodeName === undefined || isNodeName(boundNodeName),
+      'bound-node-name',
+      'must be the name of a node',
+    ],
     [
       replaceNodeName === undefined || (replaceNodeName === boundNodeName && maxUses === '1'),
       replaceField,
