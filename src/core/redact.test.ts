@@ -45,6 +45,10 @@ describe('a credential', () => {
     ],
     ['a private key that is cut off', pem.slice(0, 50), '-----BEGIN EC PRIVATE KEY-----REDACTED'],
     ['a bootstrap token of letters', 'abcdef.abcdefghijklmnop!', 'abcdef.REDACTED!'],
+    ['one that ends a sentence', 'token abcdef.abcdefghijklmnop.', 'token abcdef.REDACTED.'],
+    ['one with a dash behind it', 'abcdef.abcdefghijklmnop- x', 'abcdef.REDACTED- x'],
+    ['one escaped as in C', 'abcdef\\x2e0123456789abcdef', 'abcdef.REDACTED'],
+    ['one escaped whole', '\\x61bcdef\\x2e0123456789\\x61bcdef', 'abcdef.REDACTED'],
     [
       'two bootstrap tokens',
       'abcdef.0123456789abcdef,ghijkl.0123456789abcdef',
@@ -63,6 +67,7 @@ describe('a credential', () => {
       pem.slice(0, 50),
       'abcdef%2E0123456789abcdef"x',
       '\\u0061bcdef.0123456789abcdef',
+      'a\\\\x61bcdef\\x2e0123456789abcdef\\n',
     ])
       expect(JSON.parse(redact(JSON.stringify({ [text]: [text, 'after'] })))).toMatchObject({})
   })

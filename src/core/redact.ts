@@ -18,7 +18,7 @@ export function redact(text: string): RedactedText {
   return (isSuspicious(text) ? redactSuspicious(text) : text) as RedactedText
 }
 
-const marks = /eyJ|%[2-7]|\\[ux]0|PRIVATE KEY|[Bb]earer|[Bb]asic|[?&;]|:\/\//
+const marks = /eyJ|%[2-7]|\\(?:u0|x[02-7])|PRIVATE KEY|[Bb]earer|[Bb]asic|[?&;]|:\/\//
 
 /** Nearly all texts are not, and stay as they are: this is on the path of every request. */
 const isSuspicious = (text: string): boolean =>
@@ -69,13 +69,13 @@ function redactPlain(text: string): string {
 }
 
 /** The id is public and stays. Longer secrets than Kubernetes' are ours. */
-const bootstrapToken = /([a-z0-9]{6})\.([a-z0-9]{16,})([.-]?)/g
+const bootstrapToken = /([a-z0-9]{6})\.([a-z0-9]{16,})([.-](?=[a-z0-9]))?/g
 
 /**
  * A secret without any digit is rare (1 of 200), and words of that length are not: such a one is
  * taken for a word if it is longer, or goes on like a domain name (`admissionregistration.k8s.io`).
  */
-const redactToken = (match: string, id: string, secret: string, next: string): string =>
+const redactToken = (match: string, id: string, secret: string, next = ''): string =>
   !/\d/.test(secret) && (secret.length > minSecretLength || next !== '')
     ? match
     : `${id}.${redacted}${next}`
@@ -146,7 +146,7 @@ function withoutJwts(words: string): string {
 }
 
 /** A run without delimiters. A backslash belongs to it only where it begins an escape: others may be of JSON around it. */
-const word = /(?:[^\s"'<>/?&=,;\\]|\\{1,8}[ux]0)+/g
+const word = /(?:[^\s"'<>/?&=,;\\]|\\{1,8}(?:u0|x[02-7]))+/g
 /** An escape of a printable character: of URLs, of JSON and of programming languages. */
 const escape = /%([2-7][0-9A-Fa-f])|\\{1,8}[ux]0{0,2}([2-7][0-9A-Fa-f])/g
 const hasEscape = new RegExp(escape.source)
