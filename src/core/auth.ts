@@ -39,6 +39,12 @@ const nodeNameForm =
 /** Whether a Node can have this name: a lower-case RFC 1123 subdomain. */
 export const isNodeName = (name: string): boolean => nodeNameForm.test(name)
 
+/** Where the server keeps which machine has a node name: ConfigMaps whose names begin like this. */
+export const nodeNameReservations = {
+  namespace: 'kube-system',
+  namePrefix: 'sallyport-node-name-',
+} as const
+
 /** What somebody wants to do, as RBAC sees it. */
 export interface Attributes {
   readonly user: UserInfo

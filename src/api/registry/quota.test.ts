@@ -191,6 +191,24 @@ describe('a namespace that is full', () => {
     expect([await event('e1'), await event('e2'), await event('e3')]).toEqual([0, 0, 'Forbidden'])
   })
 
+  test('[SEC-R1111] has room for reservations of node names, which tokens cause without end', async () => {
+    const registry = new Registry(limited(2))
+    const namespace = 'kube-system'
+    await registry.create('Namespace', { name: namespace }, { by: 'administrator' })
+    const reserve = (name: string) =>
+      registry.create('ConfigMap', { name, namespace }, { by: 'server' })
+    for (let index = 0; index < 5; index++) await reserve(`sallyport-node-name-${index}`)
+    const write = (name: string, by: User) =>
+      codeOf(registry.create('ConfigMap', { name, namespace }, { by }))
+    const codes = [
+      await write('a', 'administrator'),
+      await write('b', 'editor'),
+      await write('c', 'editor'),
+    ]
+    expect(codes).toEqual([0, 0, 'Forbidden'])
+    expect(registry.used(namespace).objects).toBe(2)
+  })
+
   test('[SEC-R1103] a dry run counts nothing', async () => {
     const registry = await Registry.with(limited(1))
     for (let round = 0; round < 3; round++)

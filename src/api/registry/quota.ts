@@ -5,6 +5,7 @@ import {
   isRecord,
   type Kind,
   type Logger,
+  nodeNameReservations,
   type UserInfo,
   wellKnown,
 } from '../../core/index.ts'
@@ -15,6 +16,7 @@ import {
   type StoreEvent,
 } from '../../storage/index.ts'
 import { certificateSigningRequest } from '../kinds/certificate-signing-request.ts'
+import { configMap } from '../kinds/config-map.ts'
 import { event } from '../kinds/event.ts'
 import { namespace as namespaceDefinition } from '../kinds/namespace.ts'
 import { maxRequestsPerUser, storeReserve, warningRatio } from './limits.ts'
@@ -59,7 +61,15 @@ export interface Usage {
 const amounts = ['objects', 'bytes'] as const
 const namespacePrefix = storePrefix(namespaceDefinition.kind, {})
 const requestPrefix = storePrefix(certificateSigningRequest.kind, {})
-const eventPrefix = storePrefix(event.kind, {})
+const { namespace: reservationNamespace, namePrefix: reservationName } = nodeNameReservations
+const reservationPrefix =
+  storePrefix(configMap.kind, { namespace: reservationNamespace }) + reservationName
+
+/** Objects that a namespace holds for others, each with a pool of its own: they do not keep its users out. */
+const poolsOfOthers = [
+  { prefix: storePrefix(event.kind, {}), suffix: '/events', label: 'events of ' },
+  { prefix: reservationPrefix, suffix: '/node-names', label: 'node names in ' },
+] as const
 
 /**
  * The only way to write objects: it knows how much is stored, in all and per namespace, and refuses
@@ -317,26 +327,22 @@ const figures = (
 
 function placeOf(pool: string): string {
   if (pool === '') return "the cluster's own objects"
-  const namespace = namespaceOfPool(pool)
-  return `${pool === namespace ? '' : 'events of '}namespace ${goQuote(namespace)}`
+  const { label = '' } = poolsOfOthers.find(({ suffix }) => pool.endsWith(suffix)) ?? {}
+  return `${label}namespace ${goQuote(namespaceOfPool(pool))}`
 }
 
-const eventPool = '/events'
-
-/**
- * What a key is counted with: its namespace, or nothing for objects of the cluster. Events have a
- * pool of their own in each namespace, because others write them: they do not keep its users out.
- */
+/** What a key is counted with: its namespace, nothing for objects of the cluster, or a pool of others. */
 function poolOf(key: string): string {
   const begin = key.indexOf('/', key.indexOf('/') + 1) + 1
   const end = key.indexOf('/', begin)
   if (end < 0) return ''
   const namespace = key.slice(begin, end)
-  return key.startsWith(eventPrefix) ? namespace + eventPool : namespace
+  const { suffix = '' } = poolsOfOthers.find(({ prefix }) => key.startsWith(prefix)) ?? {}
+  return namespace + suffix
 }
 
-const namespaceOfPool = (pool: string): string =>
-  pool.endsWith(eventPool) ? pool.slice(0, -eventPool.length) : pool
+/** No namespace has a slash in its name. */
+const namespaceOfPool = (pool: string): string => pool.split('/')[0] ?? ''
 
 const isServer = ({ username, groups }: UserInfo): boolean =>
   username === 'system:apiserver' && groups.includes(wellKnown.masters)

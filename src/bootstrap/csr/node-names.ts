@@ -13,6 +13,7 @@ import {
   isRecord,
   type KubeObject,
   kubeTime,
+  nodeNameReservations,
   type UserInfo,
   wellKnown,
   wellKnownKinds,
@@ -50,8 +51,7 @@ export interface NodeNameRequest {
   readonly nowMs: number
 }
 
-const namespace = 'kube-system'
-const namePrefix = 'sallyport-node-name-'
+const { namespace, namePrefix } = nodeNameReservations
 const label = 'sallyport.dev/node-name'
 
 /** The node that a client certificate with this subject acts as; undefined if it acts as no node. */
