@@ -116,11 +116,14 @@ const loopback = new BlockList()
 loopback.addSubnet('127.0.0.0', 8, 'ipv4')
 loopback.addAddress('::1', 'ipv6')
 
+/** The same for every spelling of a host name. */
+const nameKey = (name: string): string => name.toLowerCase().replace(/\.$/, '')
+
 /** Whether a Node has an address, in any spelling, or a name; loopback is on every machine. */
 function hasAddress(node: KubeObject, address: string): boolean {
   if (isIP(address) === 0) {
-    const name = address.toLowerCase().replace(/\.$/, '')
-    const names = [node.metadata.name, ...addressesOf(node)].map((each) => each.toLowerCase())
+    const name = nameKey(address)
+    const names = [node.metadata.name, ...addressesOf(node)].map(nameKey)
     return name !== 'localhost' && names.includes(name)
   }
   const own = new BlockList()

@@ -172,7 +172,9 @@ describe('on writes a node identity', () => {
   const others = [
     nodeObject('b', {
       spec: { podCIDRs: ['10.1.1.0/24'] },
-      status: { addresses: ['10.0.0.2', 'fd00::2', 'b.internal', '127.0.0.1'].map(addressed) },
+      status: {
+        addresses: ['10.0.0.2', 'fd00::2', 'b.internal', 'B.example.', '127.0.0.1'].map(addressed),
+      },
     }),
   ]
   const admit = nodeAdmission(readSubject, new FakeClusterView({ objects: others }))
@@ -201,6 +203,7 @@ describe('on writes a node identity', () => {
     ["one in another node's Pod CIDR", '10.1.1.9', false],
     ["another node's name", 'b', false],
     ["another node's second name", 'B.internal.', false],
+    ["another node's third name, which it lists with a dot", 'b.example', false],
   ])('[SEC-R807] may list an address that is %s (%s): %s', async (_name, address, isAdmitted) => {
     const oldObject = nodeObject('a')
     for (const attempt of [
