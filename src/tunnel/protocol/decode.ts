@@ -1,4 +1,10 @@
-import { type ControlPacket, type PacketTypeName, ProtocolError, packetType } from './packet.ts'
+import {
+  type ControlPacket,
+  destinationOf,
+  type PacketTypeName,
+  ProtocolError,
+  packetType,
+} from './packet.ts'
 import { parsePacket } from './parse.ts'
 import { cutOff, WireReader } from './wire-reader.ts'
 
@@ -143,7 +149,7 @@ export class PacketDecoder {
     }
     if (tag === cutOff) return cutOff
     if (tag !== 0x22 || type !== packetType.DATA) return other
-    this.#dest = dest
+    this.#dest = destinationOf(dest)
     return this.#readDataBody(reader, messageEnd, other)
   }
 

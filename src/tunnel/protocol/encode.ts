@@ -1,9 +1,11 @@
-import { type ControlPacket, packetType } from './packet.ts'
+import { type ControlPacket, ProtocolError, packetType } from './packet.ts'
 
 /** gRPC puts a flag and a length before each message. */
 const prefixBytes = 5
 
 function pushVarint(out: number[], value: number): void {
+  if (!Number.isSafeInteger(value) || value < 0)
+    throw new ProtocolError(`the number ${value} cannot be sent`)
   let rest = value
   while (rest >= 0x80) {
     out.push((rest % 128) | 0x80)

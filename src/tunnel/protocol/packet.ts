@@ -22,6 +22,10 @@ export type PacketTypeName = keyof typeof packetType
  */
 export const destination = { unset: 0, controlPlane: 1, node: 2 } as const
 
+/** The destination that a number on the wire stands for; one that is not known, as if it was left out. */
+export const destinationOf = (value: number): number =>
+  value === destination.controlPlane || value === destination.node ? value : destination.unset
+
 interface Directed {
   /** One of `destination`, on every packet of a connection towards the control plane. */
   readonly dest: number

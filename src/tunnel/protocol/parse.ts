@@ -1,6 +1,7 @@
 import {
   type ControlPacket,
   type Data,
+  destinationOf,
   ProtocolError,
   packetType,
   type UnknownPacket,
@@ -241,5 +242,5 @@ export function parsePacket(
   // A type without its payload crashes some ends of this protocol; here it is an error like any other.
   if (envelope.payload === undefined || envelope.field !== builder.field)
     throw new ProtocolError('a packet lacks the payload of its type')
-  return builder.build(envelope.payload, envelope.dest)
+  return builder.build(envelope.payload, destinationOf(envelope.dest))
 }

@@ -4,6 +4,7 @@ import { ProtocolError } from './packet.ts'
 export const cutOff = -1
 
 const maxVarintBytes = 10
+const tooLongNumber = 'a number has more than ten bytes'
 /** No address and no reason is longer; the rest would only fill memory and logs. */
 const maxTextBytes = 1_024
 
@@ -19,7 +20,7 @@ export class WireReader {
     this.end = end
   }
 
-  /** A non-negative number; above 2^53 only its being too large is meaningful. */
+  /** A non-negative and finite number; above 2^53 only its being too large is meaningful. */
   varint(): number {
     let value = 0
     let unit = 1
@@ -30,7 +31,7 @@ export class WireReader {
       if (byte < 0x80) return value
       unit *= 128
     }
-    return Number.POSITIVE_INFINITY
+    throw new ProtocolError(tooLongNumber)
   }
 
   /** A number that has to be there and has to be exact. */
@@ -50,7 +51,7 @@ export class WireReader {
       value |= BigInt(byte & 0x7f) << shift
       if (byte < 0x80) return BigInt.asIntN(64, value)
     }
-    throw new ProtocolError('a number has more than ten bytes')
+    throw new ProtocolError(tooLongNumber)
   }
 
   /** A length-delimited field's place; the position moves behind it. */
