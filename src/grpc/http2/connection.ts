@@ -29,6 +29,7 @@ import {
   maxRefusals,
   maxResets,
   maxSettings,
+  maxSocketBytes,
   openWindowBytes,
   ratePeriodMs,
 } from './limits.ts'
@@ -60,7 +61,9 @@ export class Http2Connection implements StreamHost {
   readonly #queue: FrameQueue
   readonly #assembly: HeaderAssembly
   readonly #streams = new Map<number, Http2Stream>()
+  /** Streams that wait for the connection's window or for the socket. */
   readonly #blocked = new Set<Http2Stream>()
+  #isHeldBack = false
   /** What has arrived and waits until the frames that it would cause have room. */
   #unread: Buffer | undefined
   readonly #pings: (() => void)[] = []
@@ -92,6 +95,7 @@ export class Http2Connection implements StreamHost {
     this.#assembly = new HeaderAssembly(options.clock)
     this.#queue = new FrameQueue(socket, {
       room: () => this.#readOn(),
+      left: () => this.#sendHeldBack(),
       stalled: () => this.destroy(new Http2Error('ENHANCE_YOUR_CALM', 'it reads no responses')),
     })
     this.#refusals = new RateLimit(maxRefusals, ratePeriodMs, options.clock)
@@ -134,6 +138,10 @@ export class Http2Connection implements StreamHost {
 
   get socketBacklog(): number {
     return this.#socket.writableLength
+  }
+
+  get isCongested(): boolean {
+    return this.socketBacklog > maxSocketBytes
   }
 
   /** Opens a stream; for clients. */
@@ -209,6 +217,7 @@ export class Http2Connection implements StreamHost {
 
   blocked(stream: Http2Stream): void {
     this.#blocked.add(stream)
+    if (this.isCongested) this.#isHeldBack = true
   }
 
   remove(stream: Http2Stream): void {
@@ -370,11 +379,24 @@ export class Http2Connection implements StreamHost {
     this.sendWindow += bytes
     if (this.sendWindow > maxWindowBytes)
       throw new Http2Error('FLOW_CONTROL_ERROR', 'its window is too large')
-    const waiting = [...this.#blocked]
-    this.#blocked.clear()
-    for (const stream of waiting)
-      if (this.sendWindow > 0) stream.pump()
-      else this.#blocked.add(stream)
+    this.#sendBlocked()
+  }
+
+  /** Goes on after the socket was congested. */
+  #sendHeldBack(): void {
+    if (!this.#isHeldBack || this.isCongested) return
+    this.#isHeldBack = false
+    this.#sendBlocked()
+  }
+
+  #sendBlocked(): void {
+    let count = this.#blocked.size
+    for (const stream of this.#blocked) {
+      if (count-- === 0 || this.sendWindow <= 0) return
+      // It enters again behind the others if it is still blocked.
+      this.#blocked.delete(stream)
+      stream.pump()
+    }
   }
 
   #receivedReset(streamId: number, payload: Buffer): void {

@@ -6,6 +6,8 @@ import { maxFullQueueMs, maxQueuedBytes, maxQueuedFrames } from './limits.ts'
 export interface FrameQueueEvents {
   /** There is room again after `isFull`. */
   room(): void
+  /** Some of what was written has left. */
+  left(): void
   /** It was full and nothing left for `maxFullQueueMs`. */
   stalled(): void
 }
@@ -70,6 +72,7 @@ export class FrameQueue {
         if (index < slabs.length - 1) return
         if (frames > 0) this.#left(bytes, frames)
         written?.()
+        this.#events.left()
       })
   }
 

@@ -179,7 +179,8 @@ export class FrameReader {
       const header = Buffer.concat([this.#held, rest.subarray(0, taken)])
       rest = rest.subarray(taken)
       this.#held = undefined
-      this.#feed(header)
+      const unread = this.#feed(header)
+      if (unread) return Buffer.concat([unread, rest])
     }
     return rest.length > 0 ? this.#feed(rest) : undefined
   }

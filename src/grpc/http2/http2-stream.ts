@@ -43,6 +43,8 @@ export interface StreamHost {
   /** Bytes that the other end takes on the whole connection. */
   sendWindow: number
   readonly socketBacklog: number
+  /** So much waits for the socket that DATA has to wait in its stream. */
+  readonly isCongested: boolean
   /** The shortest round trip seen, 0 before the first. */
   readonly roundTripMs: number
   nowMs(): number
@@ -55,7 +57,7 @@ export interface StreamHost {
   refused(): void
   /** The connection's window follows the streams that are read. */
   openWindow(): void
-  /** The stream waits for a window. */
+  /** The stream waits for the connection: for its window, or for the socket. */
   blocked(stream: Http2Stream): void
   remove(stream: Http2Stream): void
 }
@@ -144,7 +146,7 @@ export class Http2Stream {
   pump(): void {
     if (this.#isClosed) return
     const parts: Buffer[] = []
-    while (this.#queue.bytes > 0) {
+    while (this.#queue.bytes > 0 && !this.#host.isCongested) {
       const window = Math.min(this.#sendWindow, this.#host.sendWindow)
       const bytes = Math.min(this.#queue.bytes, window, this.#host.maxFrameBytes)
       if (bytes <= 0) break
@@ -154,8 +156,10 @@ export class Http2Stream {
       this.#host.sendWindow -= bytes
     }
     if (parts.length > 0) this.#host.write(parts, this)
-    if (this.#queue.bytes > 0) this.#host.blocked(this)
-    else if (this.#ending && !this.#isEndSent) this.#sendEnd(this.#ending.trailers)
+    if (this.#queue.bytes > 0) {
+      // Its own window wakes it up by itself.
+      if (this.#sendWindow > 0) this.#host.blocked(this)
+    } else if (this.#ending && !this.#isEndSent) this.#sendEnd(this.#ending.trailers)
   }
 
   /** Ends our direction, once everything written has gone. */

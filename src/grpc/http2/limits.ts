@@ -10,6 +10,11 @@ export const openWindowBytes = 256 * 1024 * 1024
  */
 export const maxQueuedBytes = 64 * 1024
 export const maxQueuedFrames = 1_000
+/**
+ * Bytes that wait for the socket above which DATA stays in its stream. A peer that opens its window byte by byte would
+ * otherwise cut the same bytes into a frame each; so they leave in long frames once the peer reads again.
+ */
+export const maxSocketBytes = 256 * 1024
 /** How long a full queue may stand still before the connection is destroyed. */
 export const maxFullQueueMs = 30_000
 

@@ -4,6 +4,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { silentLogger, systemClock } from '../../core/index.ts'
 import {
   defaultWindowBytes,
+  FrameReader,
   frame,
   frameFlag,
   frameType,
@@ -12,7 +13,7 @@ import {
 } from '../../grpc/http2/frames.ts'
 import { encodeHeaders } from '../../grpc/http2/hpack.ts'
 import { type HeaderField, Http2Connection } from '../../grpc/http2/index.ts'
-import { maxQueuedBytes } from '../../grpc/http2/limits.ts'
+import { maxQueuedBytes, maxSocketBytes } from '../../grpc/http2/limits.ts'
 import { encodeDataHead, encodePacket, packetType } from '../protocol/index.ts'
 import { type Admission, createGrpcService, type GrpcServiceOptions } from './index.ts'
 
@@ -33,13 +34,14 @@ class PeerSocket extends Duplex {
   override _read(): void {}
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
-    if (!this.#reads) {
-      this.#waiting = done
-      return
+    const read = (): void => {
+      this.written += chunk.length
+      // The memory is used again afterwards.
+      this.seen.push(Buffer.from(chunk))
+      done()
     }
-    this.written += chunk.length
-    this.seen.push(chunk)
-    done()
+    if (this.#reads) read()
+    else this.#waiting = read
   }
 
   /** From now on it reads everything. */
@@ -349,6 +351,31 @@ describe('a full queue', () => {
     socket.destroy()
   })
 
+  test('[SEC-R701] loses no byte of a frame that had begun before', () => {
+    const sent = frame(frameType.PING, 0, 0, Buffer.from('12345678'))
+    for (let split = 1; split < sent.length; split++) {
+      let isFull = false
+      const received: string[] = []
+      const reader = new FrameReader(
+        {
+          dataBegins: () => {},
+          data: () => {},
+          dataEnds: () => {},
+          frame: ({ payload }) => received.push(payload.toString()),
+          mustWait: () => isFull,
+        },
+        16_384,
+        Buffer.alloc(0),
+      )
+      reader.push(sent.subarray(0, split))
+      isFull = true
+      const unread = reader.push(sent.subarray(split))
+      isFull = false
+      if (unread) reader.push(unread)
+      expect(received).toEqual(['12345678'])
+    }
+  })
+
   test('[SEC-R701] of which nothing leaves for 30 seconds ends its connection', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     try {
@@ -371,6 +398,87 @@ describe('a full queue', () => {
     }
   })
 })
+
+/** Windows that are opened in the smallest steps, `steps` times. */
+const smallSteps: Readonly<Record<string, (steps: number) => readonly Buffer[]>> = {
+  'the window of a stream': (steps) => [
+    numberFrame(frameType.WINDOW_UPDATE, 0, 2 ** 30),
+    ...Array.from({ length: steps }, () => numberFrame(frameType.WINDOW_UPDATE, 1, 1)),
+  ],
+  'the window of the connection': (steps) => [
+    numberFrame(frameType.WINDOW_UPDATE, 1, 2 ** 30),
+    ...Array.from({ length: steps }, () => numberFrame(frameType.WINDOW_UPDATE, 0, 1)),
+  ],
+  'the first window of all streams': (steps) => [
+    numberFrame(frameType.WINDOW_UPDATE, 0, 2 ** 30),
+    ...Array.from({ length: steps / 5_000 }, (_, frameIndex) =>
+      frame(
+        frameType.SETTINGS,
+        0,
+        0,
+        Buffer.concat(
+          Array.from({ length: 5_000 }, (_each, index) => {
+            const setting = Buffer.from([0, 4, 0, 0, 0, 0])
+            setting.writeUInt32BE(defaultWindowBytes + 5_000 * frameIndex + index + 1, 2)
+            return setting
+          }),
+        ),
+      ),
+    ),
+  ],
+}
+
+describe('payload for a peer that does not read', () => {
+  const steps = 100_000
+  /** What the windows allow before the first step. */
+  const first = defaultWindowBytes
+
+  test.each(Object.entries(smallSteps))(
+    '[SEC-R707] is not cut into single bytes by %s, and arrives whole when it reads',
+    async (_name, open) => {
+      const socket = new PeerSocket(false)
+      const connection = clientOn(socket)
+      const stream = connection.open(fields())
+      stream.observe({ headers: () => {}, closed: () => {} })
+      const payload = Buffer.from(Array.from({ length: first + steps }, (_, index) => index % 251))
+      stream.write([payload])
+      await socket.send([frame(frameType.SETTINGS, 0, 0, Buffer.alloc(0)), ...open(steps)])
+      expect(socket.writableLength).toBeLessThan(maxSocketBytes + boundBytes)
+      socket.readAll()
+      await expect.poll(() => dataIn(socket.seen).length).toBe(payload.length)
+      expect(dataIn(socket.seen).equals(payload)).toBe(true)
+      socket.destroy()
+    },
+  )
+
+  test('[SEC-R707] waits for its turn on every stream of the connection', async () => {
+    const socket = new PeerSocket(false)
+    const connection = clientOn(socket)
+    const streams = Array.from({ length: 20 }, () => connection.open(fields()))
+    await socket.send([
+      frame(frameType.SETTINGS, 0, 0, Buffer.from([0, 4, 0, 1, 0, 0])),
+      numberFrame(frameType.WINDOW_UPDATE, 0, 2 ** 30),
+    ])
+    for (const stream of streams)
+      for (let at = 0; at < 60; at++) stream.write([Buffer.alloc(1_000)])
+    expect(socket.writableLength).toBeLessThan(maxSocketBytes + boundBytes)
+    socket.readAll()
+    await expect.poll(() => dataIn(socket.seen).length).toBe(20 * 60 * 1_000)
+    socket.destroy()
+  })
+})
+
+/** The payload of all DATA frames. */
+function dataIn(chunks: readonly Buffer[]): Buffer {
+  const bytes = Buffer.concat(chunks)
+  const found: Buffer[] = []
+  for (let at = preface.length; at < bytes.length; ) {
+    const end = at + 9 + bytes.readUIntBE(at, 3)
+    if (bytes[at + 3] === frameType.DATA) found.push(bytes.subarray(at + 9, end))
+    at = end
+  }
+  return Buffer.concat(found)
+}
 
 describe('what a peer sent', () => {
   test('[SEC-R703] is put into messages by one function alone', () => {
