@@ -71,7 +71,8 @@ export function sendStream(passing: Passing, source: Readable): Promise<void> {
     })
     const body = pageCoding === undefined ? source : rewritten(source, pageCoding, forwarding)
     body.on('error', cut)
-    if (signal.aborted) cut()
+    // It may have broken off together with its head.
+    if (signal.aborted || (source.destroyed && !source.readableEnded)) cut()
     let hasBegun = false
     body.once('data', () => {
       hasBegun = true
