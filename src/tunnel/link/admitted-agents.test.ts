@@ -82,6 +82,40 @@ describe('an agent that sends packets and reads none', () => {
   })
 })
 
+describe('an agent that goes on after its end', () => {
+  const ends = { FIN: packetType.FIN, CLOSE_REQ: packetType.CLOSE_REQ } as const
+  const capabilitySets = [[], ['credit'], ['halfclose'], ['credit', 'halfclose']] as const
+
+  test.each(
+    Object.entries(ends).flatMap(([name, type]) =>
+      capabilitySets.map(
+        (capabilities) =>
+          [name, capabilities.join(' and ') || 'nothing', type, capabilities] as const,
+      ),
+    ),
+  )(
+    '[SEC-R708] with data behind %s (it can do %s) reaches no reader, and breaks no stream',
+    async (_name, _can, type, capabilities) => {
+      const peer = new RawPeer('server', capabilities)
+      const read: string[] = []
+      const errors: Error[] = []
+      const stream = duplexOf(await peer.dialled(1))
+      stream.on('data', (chunk: Buffer) => read.push(chunk.toString()))
+      stream.on('error', (error) => errors.push(error))
+      peer.sayData(1, 'before')
+      await peer.quiet()
+      for (let index = 0; index < 3; index++) {
+        peer.say({ type, connectId: 1, dest: 0 })
+        peer.sayData(1, 'behind')
+        await peer.quiet()
+      }
+      expect(read).toEqual(['before'])
+      expect(errors.map(({ message }) => message)).not.toContain('stream.push() after EOF')
+      peer.link.close()
+    },
+  )
+})
+
 describe('payload in single bytes', () => {
   test('[SEC-R705] waits in as many objects as long chunks would', () => {
     const held = new HeldChunks()

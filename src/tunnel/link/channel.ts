@@ -216,6 +216,8 @@ export class LinkChannel implements Channel, PayloadSource {
       this.#grant(chunk.length)
       return
     }
+    // Readers have been told that nothing more comes, and streams fail on what comes all the same.
+    if (this.#finIsReceived) return
     this.#unread += chunk.length
     this.#host.unread(chunk.length)
     if (this.#events) this.#events.data(chunk)
