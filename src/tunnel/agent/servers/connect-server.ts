@@ -150,6 +150,11 @@ function introduced(link: Link, where: string): ConnectedServer {
     dismissLink(link)
     throw new ServerUnusable(`${where} sent ${ids.length} server ids in its header, not one`)
   }
+  // It is repeated in every log line about the server.
+  if (!/^[\x21-\x7e]{1,256}$/.test(serverId)) {
+    dismissLink(link)
+    throw new ServerUnusable(`${where} sent a server id that is not 1 to 256 printable characters`)
+  }
   const [count = ''] = counts
   const isCount = counts.length === 1 && /^\d{1,9}$/.test(count)
   return { serverId, link, ...(isCount && { serverCount: Number(count) }) }

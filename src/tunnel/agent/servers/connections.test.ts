@@ -156,6 +156,8 @@ describe('[TUN-W4, TUN-W6] a server must say who it is', () => {
     ['no id', []],
     ['an empty id', ['']],
     ['two ids', ['a', 'b']],
+    ['[SEC-R703] an id of 257 characters', ['a'.repeat(257)]],
+    ['[SEC-R703] an id with a line break', ['a\nb']],
   ])('%s', async (_name, serverIds) => {
     const servers = new FakeServers((_, count) => (count === 1 ? { serverIds } : {}))
     const agent = await start(servers)
