@@ -90,6 +90,7 @@ class PermissionWatch {
   readonly #stop = new AbortController()
   #isGranted: boolean | undefined
   #failures = 0
+  #nextReview: NodeJS.Timeout | undefined
 
   constructor(view: ClusterView, claim: Claim) {
     this.#view = view
@@ -98,6 +99,7 @@ class PermissionWatch {
 
   stop(): void {
     this.#stop.abort()
+    clearTimeout(this.#nextReview)
   }
 
   /** Never rejects. */
@@ -105,8 +107,7 @@ class PermissionWatch {
     const isAllowed = await this.#isAllowed()
     if (this.#stop.signal.aborted) return
     this.#set(isAllowed)
-    const again = setTimeout(() => void this.review(), reviewEveryMs).unref()
-    this.#stop.signal.addEventListener('abort', () => clearTimeout(again), { once: true })
+    this.#nextReview = setTimeout(() => void this.review(), reviewEveryMs).unref()
   }
 
   #set(isGranted: boolean): void {
