@@ -173,7 +173,14 @@ describe('on writes a node identity', () => {
     nodeObject('b', {
       spec: { podCIDRs: ['10.1.1.0/24'] },
       status: {
-        addresses: ['10.0.0.2', 'fd00::2', 'b.internal', 'B.example.', '127.0.0.1'].map(addressed),
+        addresses: [
+          '10.0.0.2',
+          'fd00::2',
+          'b.internal',
+          '127.0.0.1',
+          '::ffff:10.0.0.3',
+          'B.Example.',
+        ].map(addressed),
       },
     }),
   ]
@@ -203,7 +210,9 @@ describe('on writes a node identity', () => {
     ["one in another node's Pod CIDR", '10.1.1.9', false],
     ["another node's name", 'b', false],
     ["another node's second name", 'B.internal.', false],
-    ["another node's third name, which it lists with a dot", 'b.example', false],
+    ["another node's, which that lists as mapped", '10.0.0.3', false],
+    ["another node's name, which that lists with its final dot", 'b.example', false],
+    ['loopback, mapped', '::ffff:127.0.0.1', true],
   ])('[SEC-R807] may list an address that is %s (%s): %s', async (_name, address, isAdmitted) => {
     const oldObject = nodeObject('a')
     for (const attempt of [
