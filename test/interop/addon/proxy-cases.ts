@@ -149,6 +149,11 @@ export const differences: readonly {
     why: 'cookies stay with the add-on that set them: all of them share one origin',
   },
   {
+    name: 'CORS headers',
+    ours: { headers: plain },
+    why: 'an add-on does not decide which other origins may read responses of the API',
+  },
+  {
     name: 'caching',
     ours: { headers: { 'cache-control': ['private, max-age=60'] } },
     why: 'one header that says one thing',
