@@ -113,7 +113,7 @@ describe('provideClusterInfo', () => {
     const error = await failureOf(
       execClusterInfo({ server: 'https://a', certificateAuthority: '/no/ca.crt' }),
     )
-    expect(error).toMatchObject({ code: 'CONFIG_INVALID' })
+    expect(error).toMatchObject({ code: 'FILE' })
     expect(error.message).toContain('/no/ca.crt')
   })
 })

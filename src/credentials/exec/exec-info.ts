@@ -1,8 +1,7 @@
-import { readFile } from 'node:fs/promises'
-import { isRecord, systemErrorCode } from '../../core/index.ts'
+import { isRecord } from '../../core/index.ts'
 import type { Cluster } from '../../kubeconfig/index.ts'
 import type { Refusal } from '../credential.ts'
-import { CredentialError } from '../errors.ts'
+import { readCredentialFile } from '../credential-file.ts'
 import { type ExecClusterInfo, type PluginRun, v1alpha1 } from './plugin.ts'
 
 /** What the plugin finds in `KUBERNETES_EXEC_INFO`, byte for byte as kubectl writes it. */
@@ -81,8 +80,10 @@ const extensionName = 'client.authentication.k8s.io/exec'
 /** What plugins that ask for it are told about a cluster; a CA file is read, so that no path leaves. */
 export async function execClusterInfo(cluster: Cluster): Promise<ExecClusterInfo> {
   const { tlsServerName, insecureSkipTlsVerify, proxyUrl, disableCompression } = cluster
+  const { certificateAuthority: path } = cluster
   const certificateAuthorityData =
-    cluster.certificateAuthorityData ?? (await readAuthority(cluster.certificateAuthority))
+    cluster.certificateAuthorityData ??
+    (path === undefined ? undefined : await readCredentialFile(path))
   const config = cluster.extensions?.get(extensionName)
   return {
     // What follows a question mark is not for requests, and kubectl drops it.
@@ -93,19 +94,5 @@ export async function execClusterInfo(cluster: Cluster): Promise<ExecClusterInfo
     ...(proxyUrl !== undefined && { proxyUrl }),
     ...(disableCompression !== undefined && { disableCompression }),
     ...(config !== undefined && { config }),
-  }
-}
-
-async function readAuthority(path: string | undefined): Promise<string | undefined> {
-  if (path === undefined) return undefined
-  try {
-    return await readFile(path, 'utf8')
-  } catch (cause) {
-    const code = systemErrorCode(cause) ?? 'unknown'
-    throw new CredentialError(
-      'CONFIG_INVALID',
-      `cannot read ${path}, which the cluster names as its certificate-authority (${code})`,
-      { cause },
-    )
   }
 }

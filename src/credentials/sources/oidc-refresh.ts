@@ -6,8 +6,8 @@ import {
   withKubeconfigLock,
   writeKubeconfig,
 } from '../../kubeconfig/index.ts'
+import { readCredentialFile } from '../credential-file.ts'
 import { CredentialError } from '../errors.ts'
-import { readCredentialFile } from './file-source.ts'
 import { requestJson } from './oidc/json-request.ts'
 
 /** The tokens that an identity provider has given. */

@@ -1,9 +1,10 @@
 import * as tls from 'node:tls'
 import type { Clock } from '../../core/index.ts'
 import { type Cluster, clusterLocation } from '../../kubeconfig/index.ts'
+import { readCredentialFile } from '../credential-file.ts'
 import { CredentialError } from '../errors.ts'
 import { staticTrust, type TrustSource } from '../transport/types.ts'
-import { PolledValue, readCredentialFile } from './file-source.ts'
+import { PolledValue } from './file-source.ts'
 
 const periodMs = 10_000
 
