@@ -83,10 +83,7 @@ class RotatingDispatcher implements UndiciDispatcher {
     const url = new URL(options.path, options.origin)
     pathBelow(this.#connections, url) // refuses other origins
     const headers = readHeaders(options.headers)
-    const own = headers['authorization'] !== undefined || !this.#connections.source
-    const identity = own
-      ? { credential: undefined, generation: this.#connections.anonymous() }
-      : await this.#connections.identity()
+    const identity = await this.#connections.identityFor(headers)
     this.#dispatchAs(
       { ...options, headers },
       identity,
@@ -147,8 +144,13 @@ function readHeaders(headers: unknown): Record<string, string | string[]> {
   return result
 }
 
+/** Of pairs, such as a Map or the Headers of `fetch`. */
+const isIterable = (headers: unknown): headers is Iterable<unknown> =>
+  !Array.isArray(headers) && Symbol.iterator in Object(headers)
+
 function headerPairs(headers: unknown): (readonly [string, unknown])[] {
   if (headers === undefined || headers === null) return []
+  if (isIterable(headers)) return [...headers] as [string, unknown][]
   if (!Array.isArray(headers)) return Object.entries(headers)
   const flat: unknown[] = headers.every(Array.isArray) ? headers.flat() : headers
   return Array.from(

@@ -1,15 +1,16 @@
 import type { IncomingMessage } from 'node:http'
 import type { Agent } from 'node:https'
 import {
+  agentFor,
   authorizationOf,
   type Connections,
   connectionFailed,
-  createAgent,
   type RefusedUpgrade,
   readRefusedUpgrade,
   refusalOf,
   UpgradeRefused,
   withIdentity,
+  withLowerCaseNames,
 } from '../transport/index.ts'
 
 const unauthorized = 401
@@ -53,7 +54,10 @@ export async function connectWebSocket<Client extends WebSocketLike>(
   connections: Connections,
   order: WebSocketOrder,
 ): Promise<Client> {
-  const { credential } = await connections.identity(order.signal)
+  const { credential } = await connections.identityFor(
+    withLowerCaseNames(order.headers ?? {}),
+    order.signal,
+  )
   const first = await attempt(type, connections, order)
   if (!first.refused) return first.open
   const refused = first.refused.status === unauthorized ? credential : undefined
@@ -75,12 +79,13 @@ async function attempt<Client extends WebSocketLike>(
   order: WebSocketOrder,
 ): Promise<Outcome<Client>> {
   const { signal } = order
-  const { credential } = await connections.identity(signal)
+  const sent = withLowerCaseNames(order.headers ?? {})
+  const { credential } = await connections.identityFor(sent, signal)
   const authorization = credential && authorizationOf(credential)
   const client = new type(webSocketUrl(connections, order.path), [...(order.protocols ?? [])], {
     ...order.options,
-    headers: withIdentity(order.headers ?? {}, connections.options.headers, authorization),
-    agent: createAgent(connections),
+    headers: withIdentity(sent, connections.options.headers, authorization),
+    agent: agentFor(connections, sent),
   })
   return new Promise((resolve, reject) => {
     const abort = (): void => {

@@ -6,6 +6,7 @@ import { refusalOf } from './authenticated-request.ts'
 import type { Connections, Identity } from './connections.ts'
 import { ClientConfigInvalid } from './errors.ts'
 import { authorizationOf, isLongLived } from './send.ts'
+import type { RequestHeaders } from './types.ts'
 
 const unauthorized = 401
 
@@ -21,15 +22,22 @@ interface Target {
  * leaves the connections to their owner.
  */
 export function createAgent(connections: Connections): Agent {
-  return new RotatingAgent(connections)
+  return new RotatingAgent(connections, {})
+}
+
+/** The same for requests with these headers: one that brings an identity gets a connection that proves none of ours. */
+export function agentFor(connections: Connections, headers: RequestHeaders): Agent {
+  return new RotatingAgent(connections, headers)
 }
 
 class RotatingAgent extends Agent {
   readonly #connections: Connections
+  readonly #headers: RequestHeaders
 
-  constructor(connections: Connections) {
+  constructor(connections: Connections, headers: RequestHeaders) {
     super({ keepAlive: true })
     this.#connections = connections
+    this.#headers = headers
   }
 
   /** Called by Node's http client for every request. */
@@ -44,7 +52,7 @@ class RotatingAgent extends Agent {
       throw new ClientConfigInvalid(
         `this agent connects to ${this.#connections.server} only, since it proves an identity there`,
       )
-    const identity = await this.#connections.identity()
+    const identity = await this.#connections.identityFor(this.#headers)
     const { generation } = identity
     request.once('response', (response: IncomingMessage) => this.#heed(response, request, identity))
     const longLived = isLongLived(request.path) || request.hasHeader('upgrade')

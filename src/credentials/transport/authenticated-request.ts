@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream'
 import { constants, createGunzip } from 'node:zlib'
 import type { Credential, Refusal, RequestFn } from '../credential.ts'
 import type { Connections, Identity } from './connections.ts'
-import { sendOnce } from './send.ts'
+import { sendOnce, withLowerCaseNames } from './send.ts'
 import type { Transport, TransportRequest, TransportResponse } from './types.ts'
 
 const unauthorized = 401
@@ -15,9 +15,7 @@ async function sendIdentified(
   connections: Connections,
   request: TransportRequest,
 ): Promise<TransportResponse> {
-  // Whoever brings an identity gets neither ours nor a connection that proves it.
-  if (!connections.source || request.headers['authorization'] !== undefined)
-    return sendAnonymous(connections, request)
+  if (connections.isAnonymous(request.headers)) return sendAnonymous(connections, request)
   const identity = await connections.identity(request.signal)
   const { credential } = identity
   const response = await sendAs(connections, request, identity)
@@ -134,7 +132,8 @@ export function requestFunction(connections: Connections): RequestFn {
   const { wrappers = [], disableCompression } = connections.options
   const identified: RequestFn = (request) => sendIdentified(connections, request)
   const inner = disableCompression ? identified : withCompression(identified)
-  return wrappers.reduce<RequestFn>((next, wrap) => wrap(next), inner)
+  const send = wrappers.reduce<RequestFn>((next, wrap) => wrap(next), inner)
+  return (request) => send({ ...request, headers: withLowerCaseNames(request.headers) })
 }
 
 /** The path and query of a URL below the server's address; throws for a URL that is not the cluster's. */

@@ -87,6 +87,17 @@ export class Connections {
     return this.identityOf(await this.#source?.current(signal))
   }
 
+  /** Whether a request with these headers goes without our credential and certificate: it brings its own. */
+  isAnonymous(headers: RequestHeaders): boolean {
+    return !this.#source || headers['authorization'] !== undefined
+  }
+
+  /** Who sends a request with these headers; their names are in lower case. */
+  async identityFor(headers: RequestHeaders, signal?: AbortSignal): Promise<Identity> {
+    if (!this.isAnonymous(headers)) return this.identity(signal)
+    return { credential: undefined, generation: this.anonymous() }
+  }
+
   /** A credential that the source has handed out, with its connections. */
   identityOf(credential: Credential | undefined): Identity {
     if (this.#destroyed) throw destroyed()

@@ -45,15 +45,19 @@ function parseProxy(text: string, origin: string): Proxy {
   if (!url || url.hostname === '' || (kind !== 'http' && kind !== 'https' && kind !== 'socks5'))
     throw new ClientConfigInvalid(`${origin} must be an http, https or socks5 URL`)
   const { username, password } = url
+  const decoded = (part: string): string => {
+    try {
+      return decodeURIComponent(part)
+    } catch {
+      throw new ClientConfigInvalid(`${origin} has a malformed user name or password`)
+    }
+  }
   return {
     kind,
     host: unbracketed(url.hostname),
     port: url.port === '' ? ports[kind] : Number(url.port),
     ...(username !== '' && {
-      credentials: {
-        username: decodeURIComponent(username),
-        password: new Secret(decodeURIComponent(password)),
-      },
+      credentials: { username: decoded(username), password: new Secret(decoded(password)) },
     }),
   }
 }

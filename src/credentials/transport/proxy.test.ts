@@ -223,4 +223,12 @@ describe('the choice of a proxy [CRED-K11]', () => {
       expect(attempt).toThrow(/^proxy-url must be an http, https or socks5 URL$/)
     },
   )
+
+  test.each(['http://%zz:pw@proxy', 'http://user:%e4@proxy'])(
+    '%j, whose log-in is malformed, is refused and not repeated',
+    (url) => {
+      const attempt = () => name('https://a', { proxyUrl: url })
+      expect(attempt).toThrow(/^proxy-url has a malformed user name or password$/)
+    },
+  )
 })

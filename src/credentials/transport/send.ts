@@ -43,6 +43,20 @@ function basicAuthorization(basic: Credential['basic']): string {
   return `Basic ${Buffer.from(pair).toString('base64')}`
 }
 
+const hasUpperCase = /[A-Z]/
+
+/** Headers by the names that decisions are made by: a caller's `Authorization` must not be missed for its spelling. */
+export function withLowerCaseNames(headers: RequestHeaders): RequestHeaders {
+  if (!Object.keys(headers).some((name) => hasUpperCase.test(name))) return headers
+  const result: Record<string, string | readonly string[]> = {}
+  for (const [name, value] of Object.entries(headers)) {
+    const lower = name.toLowerCase()
+    const before = result[lower]
+    result[lower] = before === undefined ? value : [before, value].flat()
+  }
+  return result
+}
+
 /**
  * The headers of a request with those that say who sends it, set last. Where the configuration
  * impersonates, nothing of the caller's own impersonation is left to mix with it.

@@ -9,7 +9,7 @@ import {
   type RefusedUpgrade,
   UpgradeRefused,
 } from './errors.ts'
-import { authorizationOf, openHttp1, withIdentity } from './send.ts'
+import { authorizationOf, openHttp1, withIdentity, withLowerCaseNames } from './send.ts'
 import type { RequestHeaders } from './types.ts'
 
 /** More than any Status object, less than a page that nobody reads. */
@@ -82,12 +82,11 @@ export async function openUpgrade(
  */
 export async function requestUpgrade(
   connections: Connections,
-  request: UpgradeRequest,
+  given: UpgradeRequest,
 ): Promise<UpgradeOutcome> {
-  const own = request.headers['authorization'] !== undefined || !connections.source
-  const identity = own
-    ? { credential: undefined, generation: connections.anonymous() }
-    : await connections.identity(request.signal)
+  const headers = { ...withLowerCaseNames(given.headers), upgrade: given.headers.upgrade }
+  const request = { ...given, headers }
+  const identity = await connections.identityFor(headers, request.signal)
   const first = await attempt(connections, request, identity)
   const { credential } = identity
   if (first.refused?.statusCode !== unauthorized || !credential || request.relayed) return first
@@ -117,7 +116,8 @@ async function attempt(
     request.signal.throwIfAborted()
     if (!(error instanceof ConnectionRetired) || error.sent)
       throw connectionFailed(connections.server, error)
-    return attempt(connections, request, await connections.identity(request.signal))
+    const again = await connections.identityFor(request.headers, request.signal)
+    return attempt(connections, request, again)
   }
 }
 
