@@ -16,13 +16,13 @@ export function dataDirectoryPath(given: string | undefined, io: Io): string {
 export const dataDirectory = (given: string | undefined, io: Io): DataDirectory =>
   dataDirectoryAt(dataDirectoryPath(given, io))
 
-/** Runs exec plugins of a command's user, under the rules of the user's kuberc. */
+/** Runs exec plugins of a command's user, under the rules of the user's kuberc, and ends them with the command. */
 export async function pluginHostOf(io: Io): Promise<PluginHost> {
   const { nodePluginHost, readPluginPolicy } = await import('../credentials/exec/index.ts')
   const { loadKuberc } = await import('../kubeconfig/index.ts')
   const preferences = await loadKuberc({ kuberc: io.env['KUBERC'], home: io.homeDirectory })
   const policy = readPluginPolicy(preferences)
-  return nodePluginHost({ env: io.env, ...(policy && { policy }) })
+  return nodePluginHost({ env: io.env, interrupt: io.drain, ...(policy && { policy }) })
 }
 
 /** The option that every command has. */

@@ -61,16 +61,17 @@ class PluginProcess {
 
   async run(signal?: AbortSignal): Promise<ProcessEnd> {
     const abort = (): void => this.#stop('ABORTED')
+    const signals = [signal, this.#host.interrupt]
     try {
       await new Promise<void>((resolve, reject) => {
         this.#settle = resolve
         this.#start(reject)
-        signal?.addEventListener('abort', abort, { once: true })
+        for (const each of signals) each?.addEventListener('abort', abort, { once: true })
         const timeoutMs = timeoutOf(this.#program.interactive, this.#host)
         if (timeoutMs > 0) this.#after(timeoutMs, () => this.#stop('TIMEOUT'))
       })
     } finally {
-      signal?.removeEventListener('abort', abort)
+      for (const each of signals) each?.removeEventListener('abort', abort)
       this.#letGo()
     }
     const stopped = this.#stopped && { stopped: this.#stopped }

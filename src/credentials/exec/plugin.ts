@@ -56,6 +56,11 @@ export interface PluginHost {
   readonly stderr: 'inherit' | Writable
   /** Ends a process and all that it has started. */
   killGroup(pid: number, signal: 'SIGTERM' | 'SIGKILL'): void
+  /**
+   * Ends the plugins that run when it aborts, with all that they have started. They are in process groups of their own,
+   * so that a Ctrl-C at the terminal does not reach them.
+   */
+  readonly interrupt?: AbortSignal
   /** Variables of the host that plugins do not get. */
   readonly dropEnv?: readonly string[] | ((name: string) => boolean)
   /** 0 for no limit. Default: none while a user is asked, 60 s otherwise. */

@@ -279,6 +279,20 @@ describe('a plugin that does not end', () => {
     await vi.waitFor(() => expect(isRunning(child)).toBe(false), { timeout: 5_000 })
   })
 
+  test('is ended with all that it has started when its host is interrupted [SEC-R2403]', async () => {
+    const file = join(freshDirectory(), 'pid')
+    const command = new AbortController()
+    const host = labHost({ interrupt: command.signal })
+    const ended = failureOf(runPlugin({ exec: group(file) }, host))
+    const child = await childOf(file)
+    command.abort()
+    expect((await ended).code).toBe('ABORTED')
+    await vi.waitFor(() => expect(isRunning(child)).toBe(false), { timeout: 5_000 })
+    // What a command needs in order to end well is still obtained.
+    const output = { env: { OUTPUT: token } }
+    expect((await run('prints', output, { interrupt: command.signal })).token).toBeDefined()
+  })
+
   test('is ended by its caller’s signal', async () => {
     const file = join(freshDirectory(), 'pid')
     const caller = new AbortController()

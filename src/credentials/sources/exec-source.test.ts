@@ -62,6 +62,31 @@ describe('clients that are built again', () => {
     expect(runs).toHaveLength(1)
   })
 
+  test('end a run with the last of them, and not before; the next one starts anew [SEC-R2403]', async () => {
+    const signals: AbortSignal[] = []
+    const slow: ExecSourceHost = {
+      ...host,
+      run: (_run, _plugins, signal) =>
+        new Promise((_resolve, reject) => {
+          if (signal) signals.push(signal)
+          signal?.addEventListener('abort', () => reject(pluginFailure()))
+        }),
+    }
+    const [first, second] = [execSource(exec, cluster, slow), execSource(exec, cluster, slow)]
+    const waiting = [first.current(), second.current()]
+    first.dispose()
+    first.dispose()
+    expect(signals.map(({ aborted }) => aborted)).toEqual([false])
+    second.dispose()
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true])
+    const third = execSource(exec, cluster, slow)
+    const again = third.current()
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true, false])
+    third.dispose()
+    for (const each of [...waiting, again])
+      await expect(each).rejects.toMatchObject({ code: 'DISPOSED' })
+  })
+
   test('share nothing if they do not want to [CRED-C1]', async () => {
     const own: ExecSourceHost = { ...host, registry: 'none' }
     await execSource(exec, cluster, own).current()

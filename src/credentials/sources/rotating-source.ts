@@ -104,7 +104,8 @@ export class RotatingSource implements CredentialSource {
   readonly #failures = new RetryGate(pauses)
   readonly #refusals = new RetryGate(pauses)
   readonly #listeners = new RotateListeners()
-  readonly #end = new AbortController()
+  #end = new AbortController()
+  #isDisposed = false
   #held: Held | undefined
   #fetching: Promise<Credential> | undefined
   #failure: unknown
@@ -152,15 +153,23 @@ export class RotatingSource implements CredentialSource {
     this.#refusals.reset()
   }
 
+  /** Ends a fetch that is under way; the credential stays for the next user. */
+  interrupt(): void {
+    this.#end.abort(disposed())
+    this.#end = new AbortController()
+    this.#fetching = undefined
+  }
+
   dispose(): void {
+    this.#isDisposed = true
     this.#held = undefined
     this.#listeners.clear()
-    this.#end.abort(disposed())
+    this.interrupt()
   }
 
   #check(signal: AbortSignal | undefined): void {
     signal?.throwIfAborted()
-    if (this.#end.signal.aborted) throw disposed()
+    if (this.#isDisposed) throw disposed()
   }
 
   #usable(): Held | undefined {
@@ -185,20 +194,25 @@ export class RotatingSource implements CredentialSource {
   }
 
   #fetch(refusal: Refusal | undefined): Promise<Credential> {
-    this.#fetching ??= this.#run(refusal).finally(() => {
-      this.#fetching = undefined
+    if (this.#fetching) return this.#fetching
+    const fetching = this.#run(refusal).finally(() => {
+      if (this.#fetching === fetching) this.#fetching = undefined
     })
-    return this.#fetching
+    this.#fetching = fetching
+    return fetching
   }
 
   async #run(refusal: Refusal | undefined): Promise<Credential> {
     const { clock, fetch } = this.#parts
+    const { signal } = this.#end
     try {
-      const credential = await fetch(refusal, this.#end.signal)
-      this.#end.signal.throwIfAborted()
+      const credential = await fetch(refusal, signal)
+      signal.throwIfAborted()
       this.#failures.reset()
       return this.#hold(credential)
     } catch (error) {
+      // Says nothing about the next attempt.
+      if (signal.aborted && !this.#isDisposed) throw disposed()
       this.#failure = error
       this.#failures.close(clock.monotonic())
       this.#notifyFailure(error)

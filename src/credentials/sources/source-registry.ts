@@ -4,10 +4,12 @@ import { disposed } from './source.ts'
 
 /**
  * Sources by what they are made from, so that clients that are built again find the credential of those before.
- * Whoever disposes of what they got leaves the shared source to others.
+ * A user who disposes of a share leaves the credential to others; with the last one a fetch that is under way ends, so
+ * that no plugin runs for nobody.
  */
 export class SourceRegistry {
   readonly #sources = new Map<string, RotatingSource>()
+  readonly #users = new WeakMap<RotatingSource, number>()
   readonly #limit: number
 
   /** Beyond `limit` sources the one that was asked for longest ago is given up. */
@@ -21,7 +23,14 @@ export class SourceRegistry {
     this.#sources.delete(key)
     this.#sources.set(key, source)
     if (this.#sources.size > this.#limit) this.#forgetOldest()
-    return new SharedSource(source)
+    this.#users.set(source, (this.#users.get(source) ?? 0) + 1)
+    return new SharedSource(source, () => this.#release(source))
+  }
+
+  #release(source: RotatingSource): void {
+    const left = (this.#users.get(source) ?? 1) - 1
+    this.#users.set(source, left)
+    if (left === 0) source.interrupt()
   }
 
   /** Gives up every credential: the next request that needs one fetches it anew. */
@@ -46,10 +55,12 @@ export class SourceRegistry {
 class SharedSource implements CredentialSource {
   readonly #source: RotatingSource
   readonly #stops = new Set<() => void>()
+  readonly #release: () => void
   #disposed = false
 
-  constructor(source: RotatingSource) {
+  constructor(source: RotatingSource, release: () => void) {
     this.#source = source
+    this.#release = release
   }
 
   async current(signal?: AbortSignal): Promise<Credential> {
@@ -74,9 +85,11 @@ class SharedSource implements CredentialSource {
   }
 
   dispose(): void {
+    if (this.#disposed) return
     this.#disposed = true
     for (const stop of this.#stops) stop()
     this.#stops.clear()
+    this.#release()
   }
 }
 
