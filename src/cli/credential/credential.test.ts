@@ -253,3 +253,14 @@ describe('sallyport credential names what is wrong [CRED-A4]', () => {
     expect(stderr).toContain('context "other" does not exist; those that do: "main", "nobody"')
   })
 })
+
+test('text of plugins, tokens and kubeconfigs is shown without power over the terminal [SEC-R2404]', async () => {
+  const evil = '\x1b]0;\u009b2J\r\u202e'
+  const claims = { [evil]: evil, nested: { [evil]: [evil] } }
+  await putKubeconfig(await putPlugin(answer({ token: jwt(claims) })))
+  const { stdout } = await run()
+  expect(stdout).toContain('U+001B]0;U+009B2JU+000DU+202E')
+  expect(stdout).toMatch(/^[\n\x20-\x7e]*$/)
+  await putKubeconfig(`username: ${JSON.stringify(evil)}, password: s3cret`)
+  expect((await run()).stdout).toMatch(/^[\n\x20-\x7e]*$/)
+})

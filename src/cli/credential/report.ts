@@ -162,7 +162,9 @@ function away(ms: number): string {
   return ms < 0 ? `${shown} ago` : `in ${shown}`
 }
 
-function rows(lines: readonly Row[]): string {
+/** Names of claims are texts of somebody else, as their values are. */
+function rows(given: readonly Row[]): string {
+  const lines = given.map((row) => row.map(visibleLine) as [string, string])
   const width = Math.max(...lines.map(([name]) => name.length))
-  return lines.map(([name, value]) => `${name.padEnd(width)}   ${visibleLine(value)}\n`).join('')
+  return lines.map(([name, value]) => `${name.padEnd(width)}   ${value}\n`).join('')
 }

@@ -1,7 +1,7 @@
 import type { DiscoveryProgress, Proof } from '../../bootstrap/discovery/index.ts'
 import type { JoinProgress } from '../../bootstrap/join/index.ts'
 import { visibleLine } from '../../core/index.ts'
-import type { Io } from '../io.ts'
+import { eraseLine, type Io } from '../io.ts'
 
 const proofs: Readonly<Record<Proof, string>> = {
   'signed-answer': 'its answer is signed with the token',
@@ -16,8 +16,6 @@ const proofs: Readonly<Record<Proof, string>> = {
 const repeatMs = 30_000
 /** What is over sooner is not worth a line. */
 const worthTellingMs = 1_500
-/** Clears the line that a terminal is on. */
-const clearLine = '\r\u001B[K'
 
 /** Tells on stderr what a join does, line by line, and on a terminal how long it has been waiting. */
 export class JoinReporter {
@@ -78,7 +76,7 @@ export class JoinReporter {
   /** A line of the log, which changes nothing about what is waited for. */
   log(line: string): void {
     const isCounting = this.#io.interactive && this.#waiting !== undefined
-    this.#io.stderr(isCounting ? `${clearLine}${line}` : line)
+    this.#io.stderr(isCounting ? `${eraseLine}${line}` : line)
   }
 
   /** Stops counting; call it before anything else is printed. */
@@ -86,7 +84,7 @@ export class JoinReporter {
     clearTimeout(this.#held)
     if (!this.#waiting) return
     clearInterval(this.#waiting.timer)
-    if (this.#io.interactive) this.#io.stderr(clearLine)
+    if (this.#io.interactive) this.#io.stderr(eraseLine)
     this.#waiting = undefined
   }
 
@@ -109,6 +107,6 @@ export class JoinReporter {
     if (!this.#waiting) return
     const seconds = Math.round((this.#now() - this.#waiting.since) / 1000)
     const text = `  still waiting, for ${seconds} s`
-    this.#io.stderr(this.#io.interactive ? `${clearLine}${text}` : `${text}\n`)
+    this.#io.stderr(this.#io.interactive ? `${eraseLine}${text}` : `${text}\n`)
   }
 }
