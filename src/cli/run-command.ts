@@ -42,6 +42,8 @@ function failureOf(error: unknown, io: Io): Failure {
     const hint = error instanceof CommandFailed ? error.hint : hints[error.code]
     return { code: error.code, message: error.message, ...(hint !== undefined && { hint }) }
   }
+  if (io.drain.aborted && error === io.drain.reason)
+    return { code: 'INTERRUPTED', message: 'interrupted by a signal' }
   const message = error instanceof Error ? error.message : String(error)
   // A stack is for whoever mends the program, not for who runs it.
   if (io.env['SALLYPORT_DEBUG'] && error instanceof Error) io.stderr(`${error.stack}\n`)

@@ -54,7 +54,9 @@ const answer = (status: object) =>
     status,
   })
 
-async function run(...args: string[]) {
+const run = (...args: string[]) => runUntil(new AbortController().signal, ...args)
+
+async function runUntil(drain: AbortSignal, ...args: string[]) {
   const said = { stdout: '', stderr: '' }
   const never = new AbortController().signal
   const code = await runCommand([credentialCommand], ['credential', ...args], {
@@ -65,7 +67,7 @@ async function run(...args: string[]) {
     homeDirectory: home,
     stdout: (text) => void (said.stdout += text),
     stderr: (text) => void (said.stderr += text),
-    drain: never,
+    drain,
     kill: never,
   })
   expect(said.stdout + said.stderr).not.toContain('s3cret')
@@ -263,4 +265,10 @@ test('text of plugins, tokens and kubeconfigs is shown without power over the te
   expect(stdout).toMatch(/^[\n\x20-\x7e]*$/)
   await putKubeconfig(`username: ${JSON.stringify(evil)}, password: s3cret`)
   expect((await run()).stdout).toMatch(/^[\n\x20-\x7e]*$/)
+})
+
+test('a signal ends the command, which says so and is not at fault', async () => {
+  await putKubeconfig(await putPlugin(answer({ token: 's3cret' })))
+  const { code, stderr } = await runUntil(AbortSignal.abort())
+  expect([code, stderr]).toEqual([1, 'error: interrupted by a signal\n'])
 })
