@@ -10,16 +10,20 @@ const anyOf = (words: string): string => `(?:${words.trim().split(/\s+/).join('|
  */
 const parts: Readonly<Record<string, string>> = {
   who: `
-    user mail login logon principal identit subject account persona nickname impersonat behalf sudo eppn affiliation
-    universalid samaccount distinguished (?:display|given|first|last|full|family|sur)-?name`,
+    user mail login logon principal identit subject account person nickname impersonat behalf sudo eppn affiliation
+    universalid samaccount distinguished (?:display|given|first|last|full|family|sur|screen|common)-?name
+    caller request[eo]r employee staff customer department proxied spiffe svid msisdn imsi calling-?line
+    (?:^|-)(?:actor|member|client-?id|sub|oid)(?:-|$)`,
   rights: `
-    group role(?:s|-|$) entitle privilege permission admin tenant orgid consumer delegat member-?of`,
+    group role(?:s|-|$) entitle privilege permission admin tenant org-?id consumer delegat member-?of
+    (?:^|-)(?:scopes?|perms|rights)(?:-|$)`,
   proof: `
     auth credential assertion claim jwt saml oidc openid shib kerberos krb5 spnego ntlm ldap x509 xfcc bearer
     (?:access|id|refresh)-?token cert(?:s|ific|-|$) (?:^|-)(?:ssl|m?tls|sso|cas|dn|upn|idp)(?:-|$)`,
   origin: `
     forward override remoteuser (?:^|-)(?:remote|istio|original|rewrite|real-?ip|socket-?ip)
-    (?:client|connecting|originating|source|peer|cluster|visitor)-?(?:ip|addr|host|dn|verify|cn|cert)`,
+    (?:client|connecting|originating|source|peer|cluster|visitor)-?(?:ip|addr|host|dn|verify|cn|cert) -ip(?:-?addr.*)?$
+    script-?name path-?info (?:request|lambda)-context apigateway-(?:event|context) sendfile accel-`,
   products: `
     tailscale vouch pomerium teleport keycloak okta zscaler twingate netbird`,
 }
@@ -28,7 +32,8 @@ const statesIdentity = new RegExp(Object.values(parts).map(anyOf).join('|'))
 /** Whole names, and beginnings of names that belong to one product. CGI programs take `Proxy` for HTTP_PROXY. */
 const isNamed = new RegExp(
   `^${anyOf(`
-    proxy uid x-uid cn sn gap-signature persistent-id targeted-id x-act-as x-run-as x-host x-http-.* x-custom-ip.*
+    proxy uid x-uid cn sn ou gap-signature persistent-id targeted-id x-act-as x-run-?as x-host x-http-.* x-custom-ip.*
+    x-grafana-id x-middleware-.* x-invoke-.* x-matched-path
     iv-.* sm-.* oam-.* osso-.* x-goog-.* x-envoy-.* x-appengine-.* x-ms-token-.* x-iap-.* cf-access-.* cf-worker`)}$`,
 )
 
@@ -37,6 +42,7 @@ const harmless: ReadonlySet<string> = new Set([
   'user-agent',
   'x-user-agent', // gRPC-Web
   'sec-fetch-user',
+  'x-grafana-org-id', // by which a user of Grafana chooses among their own organizations
   'x-prometheus-remote-read-version',
   'x-prometheus-remote-write-version',
   'x-forwarded-for',
