@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
@@ -94,5 +95,37 @@ describe('what is sent around a body [SEC-R2002]', () => {
     const { body, problems } = watched(0)
     for (let chunk = 0; chunk < count; chunk++) body.arrive(data, overhead)
     expect(problems).toEqual([])
+  })
+})
+
+describe('a body that arrives in small chunks [SEC-R607]', () => {
+  const sizes = [1, 2, 7, 100, 1_000, 4_095]
+  test.each(sizes)('of %i bytes waits for its reader in few pieces', async (size) => {
+    const { body } = watched(0, { isRead: false })
+    const sent = Buffer.alloc(200_000, 'abcdefghijk')
+    for (let at = 0; at < sent.length; at += size) {
+      body.socket.bytesRead += size + 5
+      body.push(sent.subarray(at, at + size))
+    }
+    body.push(null)
+    const pieces: Buffer[] = []
+    body.on('data', (piece: Buffer) => pieces.push(piece))
+    await once(body, 'end')
+    expect(Buffer.concat(pieces).equals(sent)).toBe(true)
+    expect(pieces.length).toBeLessThan(40)
+  })
+
+  test('is held back when its reader is behind, and reaches a reader that waits without the next chunk', async () => {
+    const { body } = watched(0, { isRead: false })
+    const isMore = Array.from({ length: 20 }, () => body.push(Buffer.alloc(1_000)))
+    const limit = Math.ceil(body.readableHighWaterMark / 1_000)
+    expect(isMore.indexOf(false)).toBe(limit - 1)
+    const { body: read } = watched(0)
+    const bytes: number[] = []
+    read.on('data', (piece: Buffer) => bytes.push(piece.length))
+    read.push(Buffer.alloc(3))
+    read.push(Buffer.alloc(4))
+    await vi.advanceTimersByTimeAsync(1)
+    expect(bytes).toEqual([7])
   })
 })

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { HeldChunks } from '../core/index.ts'
 import { responseHead } from './response-head.ts'
 
 /** What a request body may cost while it arrives. */
@@ -23,6 +24,9 @@ export type BodyProblem = 'overhead' | 'stalled'
  * of one chunk, but not those of all chunks together, and does not expose them; so the bytes of the connection are
  * compared with those of the body. By overriding `push`, which the parser calls for each chunk: a listener for `data`
  * would make the body flow before its handler reads it.
+ *
+ * A client chooses how small the chunks are, and each one that waits for its reader costs an object. So what arrives
+ * at once in small chunks reaches the reader in one piece.
  */
 export function watchBody(
   request: IncomingMessage,
@@ -40,17 +44,30 @@ export function watchBody(
     clearInterval(timer)
     report(problem)
   }
-  request.push = (chunk: Buffer | null, encoding): boolean => {
-    const isMore = push(chunk, encoding)
+  const gathered = new HeldChunks()
+  let waiting: NodeJS.Immediate | undefined
+  const passOn = (): boolean => {
+    clearImmediate(waiting)
+    waiting = undefined
+    let isMore = true
+    for (const piece of gathered.take()) isMore = push(piece)
+    return isMore
+  }
+  request.push = (chunk: Buffer | null): boolean => {
     if (chunk === null) {
       clearInterval(timer)
-      return isMore
+      passOn()
+      return push(null)
     }
     chunks += 1
     bytes += chunk.length
     const overhead = socket.bytesRead - start - bytes
     if (overhead > maxOverheadBytes + chunks * maxChunkOverheadBytes) fail('overhead')
-    return isMore
+    gathered.push(chunk)
+    const { readableHighWaterMark, readableLength } = request
+    if (gathered.bytes >= readableHighWaterMark) return passOn()
+    waiting ??= setImmediate(passOn)
+    return gathered.bytes + readableLength < readableHighWaterMark
   }
   if (bodyIdleMs === 0) return
   let marks = fresh()

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerResponse } from 'node:http2'
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
-import { ApiError, badRequest, SallyportError, systemErrorCode } from '../core/index.ts'
+import { ApiError, badRequest, HeldChunks, SallyportError, systemErrorCode } from '../core/index.ts'
 import { checkTrailers } from './deciding-headers.ts'
 
 /** The client went away before its request was complete; there is nobody to answer. */
@@ -105,28 +105,26 @@ const tooLarge = (maxBytes: number): ApiError =>
 function collect(request: IncomingMessage, limits: BodyLimits): Promise<Buffer> {
   const { maxBytes, timeoutMs, signal, onBytes } = limits
   return new Promise<Buffer>((resolve, reject) => {
-    const chunks: Buffer[] = []
-    let size = 0
+    const chunks = new HeldChunks()
     const settle = (error?: Error): void => {
       clearTimeout(timer)
       signal.removeEventListener('abort', onAbort)
       request.off('data', onData).off('end', onEnd).off('close', onClose)
       if (!error) {
-        resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, size))
+        resolve(joined(chunks.take()))
         return
       }
       request.resume() // what still comes is dropped; a paused stream would block the connection
       reject(error)
     }
     const onData = (chunk: Buffer): void => {
-      size += chunk.length
-      if (size > maxBytes) {
+      chunks.push(chunk)
+      if (chunks.bytes > maxBytes) {
         settle(tooLarge(maxBytes))
         return
       }
-      chunks.push(chunk)
       try {
-        onBytes?.(size)
+        onBytes?.(chunks.bytes)
       } catch (error) {
         settle(error instanceof Error ? error : new Error('the body is rejected', { cause: error }))
       }
@@ -144,6 +142,9 @@ function collect(request: IncomingMessage, limits: BodyLimits): Promise<Buffer> 
     else if (request.destroyed) onClose()
   })
 }
+
+const joined = ([first = Buffer.alloc(0), ...others]: readonly Buffer[]): Buffer =>
+  others.length === 0 ? first : Buffer.concat([first, ...others])
 
 const ignore = (): void => {}
 

@@ -1,5 +1,7 @@
 import { once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
 import { constants } from 'node:http2'
+import { PassThrough } from 'node:stream'
 import { gzipSync } from 'node:zlib'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { ApiError } from '../core/index.ts'
@@ -208,4 +210,19 @@ describe('a body that does not come', () => {
     stop.abort()
     expect(await outcome()).toMatchObject({ reason: 'ServiceUnavailable' })
   })
+})
+
+test('a body in single bytes keeps nothing of what they were cut from [SEC-R607]', async () => {
+  const slab = Buffer.alloc(1_000, 'abc')
+  const request = Object.assign(new PassThrough({ objectMode: true }), { headers: {} })
+  let body: Promise<Buffer> | undefined
+  const arrived = new Promise<void>((resolve) => {
+    const onBytes = (bytes: number) => void (bytes === slab.length && resolve())
+    body = readBody(request as unknown as IncomingMessage, { ...defaults, onBytes })
+  })
+  for (let at = 0; at < slab.length; at++) request.write(slab.subarray(at, at + 1))
+  await arrived
+  slab.fill('-')
+  request.end()
+  expect((await body)?.equals(Buffer.alloc(1_000, 'abc'))).toBe(true)
 })

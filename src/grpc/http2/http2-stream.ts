@@ -1,4 +1,5 @@
-import { FlightWindow, HeldChunks, SendQueue } from './flow-control.ts'
+import { HeldChunks } from '../../core/index.ts'
+import { FlightWindow, SendQueue } from './flow-control.ts'
 import {
   defaultWindowBytes,
   errorCode,
