@@ -8,7 +8,7 @@ import {
   addServerMetrics,
   RequestMetrics,
 } from './metrics.ts'
-import { ConnectionGate } from './pipeline/limits.ts'
+import { ConnectionGate } from './pipeline/connection-gate.ts'
 import { partsWith, type Running, serve } from './pipeline/pipeline.suite.ts'
 import { createPathRoutes } from './routes/route.ts'
 import { metricsRoute, versionRoute } from './routes/routes.ts'

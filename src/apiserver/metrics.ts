@@ -4,8 +4,8 @@ import type { Counter, Histogram, MetricsRegistry, RequestInfo } from '../core/i
 import type { AuditRecorder, AuditSink } from './audit/recorder.ts'
 import type { PoolName } from './fairness/fair-queue.ts'
 import type { Fairness } from './fairness/fairness.ts'
+import type { ConnectionGate } from './pipeline/connection-gate.ts'
 import type { Exchange } from './pipeline/exchange.ts'
-import type { ConnectionGate } from './pipeline/limits.ts'
 
 const labels = ['verb', 'group', 'version', 'resource', 'subresource', 'scope'] as const
 // kube-apiserver's, and three finer ones in front: most of our answers take less than its first.

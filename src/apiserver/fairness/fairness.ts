@@ -1,5 +1,5 @@
 import { ApiError, type Authentication, type RequestInfo, wellKnown } from '../../core/index.ts'
-import { socketBucket } from '../pipeline/limits.ts'
+import { partyOf, socketBucket } from '../pipeline/limits.ts'
 import {
   FairQueue,
   type Level,
@@ -211,10 +211,7 @@ function levelOf({ authentication, info }: Applicant): Level {
 function bucketOf(level: Level, { authentication, sourceAddress }: Applicant): string {
   const { username } = authentication.impersonator ?? authentication.user
   if (level === 'anonymous' || level === 'health') return socketBucket(sourceAddress)
-  if (level !== 'serviceAccount') return username
-  const start = wellKnown.serviceAccountUserPrefix.length
-  const end = username.indexOf(':', start)
-  return end < 0 ? username : username.slice(0, end)
+  return partyOf(username)
 }
 
 function isHealthCheck(info: RequestInfo): boolean {

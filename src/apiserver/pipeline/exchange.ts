@@ -94,6 +94,8 @@ export class Exchange implements AuditNotes {
   longRunning = false
   /** Who proved their identity, when they act as somebody else. */
   impersonator: Authentication | undefined
+  /** Monotonic milliseconds. */
+  identifiedAt = 0
   decision: Decision | undefined
   /** What the pipeline answered in place of a route. */
   failure: KubeStatus | undefined

@@ -18,6 +18,7 @@ import {
   checkCpu,
   checkHeaders,
   checkLimits,
+  confirmIdentity,
   impersonate,
   readRequestInfo,
   receive,
@@ -176,6 +177,7 @@ const steps: readonly Step[] = [
   bindToCredential, // a stream ends when its credential does
   receive, //          the whole body, which streams read later  413, 429, 504
   admit, //            in-flight limits per user and in total    429
+  confirmIdentity, //  not revoked while it waited               401, 403
   authorize, //        scope of the credential, then rights      403
   route, //            resources, plain paths, upgrades          404, 405 and the answer
 ]

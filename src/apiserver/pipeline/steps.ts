@@ -143,10 +143,15 @@ function identify(
   found: Authentication | undefined,
 ): void | Promise<void> {
   if (found === undefined) throw unauthorized('no credential that we know')
-  exchange.authentication = completeIdentity(found)
-  if (found.user.username !== wellKnown.anonymous) parts.onAuthenticated?.(exchange.request)
+  const authentication = completeIdentity(found)
+  exchange.authentication = authentication
+  exchange.impersonator = undefined
+  exchange.identifiedAt = parts.clock.monotonic()
   for (const [key, value] of Object.entries(found.auditNotes ?? {})) exchange.annotate(key, value)
-  return parts.checkRevocation(exchange.authentication)
+  const checked = parts.checkRevocation(authentication)
+  if (checked) return checked.then(() => parts.onAuthenticated?.(exchange.request, authentication))
+  parts.onAuthenticated?.(exchange.request, authentication)
+  return undefined
 }
 
 /** Lets those who may act as somebody else; both identities stay known. */
@@ -165,6 +170,24 @@ function actAs(exchange: Exchange, acting: Authentication): void {
   if (acting === exchange.authentication) return
   exchange.impersonator = exchange.authentication
   exchange.authentication = acting
+}
+
+/** An identity that was proven longer ago than this is proven anew before it is used. */
+const maxIdentityAgeMs = 100
+
+/**
+ * Confirms who sent a request that has waited for its body or its permit: in that time the user may have been revoked,
+ * the token deleted, or the right to impersonate taken away.
+ */
+export function confirmIdentity(exchange: Exchange, parts: PipelineParts): void | Promise<void> {
+  const { authentication, impersonator = authentication, identifiedAt } = exchange
+  const isFresh = parts.clock.monotonic() - identifiedAt <= maxIdentityAgeMs
+  return isFresh ? parts.checkRevocation(impersonator) : identifyAgain(exchange, parts)
+}
+
+async function identifyAgain(exchange: Exchange, parts: PipelineParts): Promise<void> {
+  await authenticate(exchange, parts)
+  await impersonate(exchange, parts)
 }
 
 /** Rejects users who have used more than their share of CPU time; never administrators and health checks. */

@@ -63,8 +63,8 @@ export interface PipelineParts {
   readonly isAllowedOrigin: (origin: string, info: RequestInfo) => boolean
   readonly provenOrigins: ProvenOrigins
   readonly authenticator: Authenticator
-  /** Sees each request that has proven an identity. */
-  readonly onAuthenticated?: (request: IncomingMessage) => void
+  /** Sees each request that has proven an identity which is not revoked, or is anonymous. */
+  readonly onAuthenticated?: (request: IncomingMessage, authentication: Authentication) => void
   /** Throws when the user or the credential has been revoked, or when that cannot be known. */
   readonly checkRevocation: (authentication: Authentication) => void | Promise<void>
   /** Calls `cut` once the user or the credential is revoked; the function it returns ends that. */

@@ -30,7 +30,8 @@ import {
   RequestMetrics,
 } from '../metrics.ts'
 import type { ServerOptions } from '../options/options.ts'
-import { ConnectionGate, defaultRequestLimits } from '../pipeline/limits.ts'
+import { ConnectionGate } from '../pipeline/connection-gate.ts'
+import { defaultRequestLimits } from '../pipeline/limits.ts'
 import { createPipeline, type PipelineRunner } from '../pipeline/pipeline.ts'
 import { ProvenOrigins } from '../pipeline/proven-origins.ts'
 import type { PipelineParts, RouteHandler } from '../pipeline/types.ts'
