@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { HeldChunks } from '../core/index.ts'
+import { gatherChunks } from './gather-chunks.ts'
 import { responseHead } from './response-head.ts'
 
 /** What a request body may cost while it arrives. */
@@ -23,10 +23,7 @@ export type BodyProblem = 'overhead' | 'stalled'
  * Watches the body of an HTTP/1 request while it arrives, and reports its first problem. Node bounds the extensions
  * of one chunk, but not those of all chunks together, and does not expose them; so the bytes of the connection are
  * compared with those of the body. By overriding `push`, which the parser calls for each chunk: a listener for `data`
- * would make the body flow before its handler reads it.
- *
- * A client chooses how small the chunks are, and each one that waits for its reader costs an object. So what arrives
- * at once in small chunks reaches the reader in one piece.
+ * would make the body flow before its handler reads it. Small chunks are gathered.
  */
 export function watchBody(
   request: IncomingMessage,
@@ -34,6 +31,7 @@ export function watchBody(
   report: (problem: BodyProblem) => void,
 ): void {
   const { socket } = request
+  gatherChunks(request)
   const push = request.push.bind(request)
   const start = socket.bytesRead
   let chunks = 0
@@ -44,30 +42,17 @@ export function watchBody(
     clearInterval(timer)
     report(problem)
   }
-  const gathered = new HeldChunks()
-  let waiting: NodeJS.Immediate | undefined
-  const passOn = (): boolean => {
-    clearImmediate(waiting)
-    waiting = undefined
-    let isMore = true
-    for (const piece of gathered.take()) isMore = push(piece)
-    return isMore
-  }
   request.push = (chunk: Buffer | null): boolean => {
+    const isMore = push(chunk)
     if (chunk === null) {
       clearInterval(timer)
-      passOn()
-      return push(null)
+      return isMore
     }
     chunks += 1
     bytes += chunk.length
     const overhead = socket.bytesRead - start - bytes
     if (overhead > maxOverheadBytes + chunks * maxChunkOverheadBytes) fail('overhead')
-    gathered.push(chunk)
-    const { readableHighWaterMark, readableLength } = request
-    if (gathered.bytes >= readableHighWaterMark) return passOn()
-    waiting ??= setImmediate(passOn)
-    return gathered.bytes + readableLength < readableHighWaterMark
+    return isMore
   }
   if (bodyIdleMs === 0) return
   let marks = fresh()

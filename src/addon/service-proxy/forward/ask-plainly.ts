@@ -1,3 +1,4 @@
+import { HeldChunks } from '../../../core/index.ts'
 import {
   type AnswerListener,
   type ResponseHead,
@@ -33,7 +34,7 @@ class PlainAsking implements AnswerListener {
   #exchange: WireExchange
   #head: ResponseHead | undefined
   /** What has come with the head. */
-  readonly #first: Buffer[] = []
+  readonly #first = new HeldChunks()
   /** What comes later. */
   #rest: WireBody | undefined
   #trailers: readonly string[] | undefined
@@ -90,10 +91,11 @@ class PlainAsking implements AnswerListener {
   }
 
   #body(): Buffer | WireBody {
-    const [only = Buffer.alloc(0), ...more] = this.#first
-    if (this.#trailers) return more.length === 0 ? only : Buffer.concat(this.#first)
+    const first = this.#first.take()
+    const [only = Buffer.alloc(0), ...more] = first
+    if (this.#trailers) return more.length === 0 ? only : Buffer.concat(first)
     this.#rest = new WireBody(this.#exchange)
-    for (const chunk of this.#first) this.#rest.receive(chunk)
+    for (const chunk of first) this.#rest.receive(chunk)
     return this.#rest
   }
 

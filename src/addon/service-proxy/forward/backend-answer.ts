@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
-import { rawHeaderValues } from '../../../http/index.ts'
+import { gatherChunks, rawHeaderValues } from '../../../http/index.ts'
 import type { WireExchange } from '../../wire/index.ts'
 
 /** What a backend has answered, whichever way it was asked. */
@@ -16,13 +16,16 @@ export interface BackendAnswer {
 }
 
 /** An answer that Node's client has read. */
-export const answerIn = (message: IncomingMessage): BackendAnswer => ({
-  status: message.statusCode ?? 502,
-  rawHeaders: message.rawHeaders,
-  isChunked: rawHeaderValues(message.rawHeaders, 'transfer-encoding').length > 0,
-  body: message,
-  trailers: () => message.rawTrailers,
-})
+export function answerIn(message: IncomingMessage): BackendAnswer {
+  gatherChunks(message)
+  return {
+    status: message.statusCode ?? 502,
+    rawHeaders: message.rawHeaders,
+    isChunked: rawHeaderValues(message.rawHeaders, 'transfer-encoding').length > 0,
+    body: message,
+    trailers: () => message.rawTrailers,
+  }
+}
 
 /** A body that comes by the wire. */
 export class WireBody extends Readable {
@@ -31,6 +34,7 @@ export class WireBody extends Readable {
   constructor(exchange: WireExchange) {
     super()
     this.#exchange = exchange
+    gatherChunks(this)
   }
 
   receive(chunk: Buffer): void {
