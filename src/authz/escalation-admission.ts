@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import {
   type Admission,
@@ -8,9 +9,9 @@ import {
   goQuoteList,
   type KubeObject,
   notFound,
-  type RulesOfUser,
   type WriteAttempt,
 } from '../core/index.ts'
+import type { RbacAuthorizer, UserRoles } from './rbac-authorizer.ts'
 import {
   type PolicyRule,
   type RoleRef,
@@ -20,7 +21,7 @@ import {
   readRoleSelectors,
   readRules,
 } from './rbac-objects.ts'
-import { compactRules, describeRule, missingRules } from './rule-set.ts'
+import { compactRules, compareRules, describeRule } from './rule-set.ts'
 import { isSuperuser } from './union.ts'
 
 /** What the escalation check asks. */
@@ -28,7 +29,7 @@ export interface EscalationOptions {
   /** Decides on `escalate` and `bind`. */
   readonly authorizer: Authorizer
   /** Lists the rules that a user holds: RBAC itself, not a union. */
-  readonly rbac: Pick<Authorizer, 'rulesFor'>
+  readonly rbac: Pick<RbacAuthorizer, 'rolesOf'>
   /** Where a binding's role is read, fresh rather than from a cache. */
   readonly view: Pick<ClusterView, 'get'>
 }
@@ -62,6 +63,11 @@ const everything: readonly PolicyRule[] = [
 
 /** Whoever tries it with thousands of rules learns enough from the first ones. */
 const maxShownRules = 100
+const maxMissingRules = 1_000
+/** Between these other requests have their turn; a lookup takes less than a microsecond. */
+const lookupsPerTurn = 2_000
+/** More than any role that people write needs; what is beyond it is refused. */
+const maxLookups = 500_000
 
 class EscalationCheck {
   readonly #options: EscalationOptions
@@ -81,8 +87,7 @@ class EscalationCheck {
     await this.#refuseUnheld(readRules(role))
     // An aggregation gathers whatever others label later, so it takes every right to set one.
     if (gathers(role) || (oldObject && gathers(oldObject))) {
-      const held = await this.#held()
-      if (missingRules(held.rules, everything).length > 0) {
+      if ((await this.#missing(everything)).length > 0) {
         throw this.#refusal('must have cluster-admin privileges to use the aggregationRule')
       }
     }
@@ -111,22 +116,40 @@ class EscalationCheck {
     return allowed
   }
 
-  async #held() {
+  #held(): UserRoles {
     const { user, namespace } = this.#attempt
-    const held = await this.#options.rbac.rulesFor(user, namespace, this.#signal)
-    return { rules: policyRules(held), problems: held.evaluationError }
+    return this.#options.rbac.rolesOf(user, namespace)
+  }
+
+  /** The rights of `wanted` that the user does not have: all of them, or the first `maxMissingRules`. */
+  async #missing(wanted: readonly PolicyRule[]): Promise<PolicyRule[]> {
+    const missing: PolicyRule[] = []
+    let turnEnds = lookupsPerTurn
+    for (const step of compareRules(this.#held().roles, wanted)) {
+      if ('missing' in step) missing.push(step.missing)
+      else if (step.lookups > maxLookups)
+        throw this.#refusal('the rules, and those of the user, are too many to be compared')
+      else if (step.lookups > turnEnds) {
+        await nextTurn()
+        turnEnds = step.lookups + lookupsPerTurn
+      }
+      if (missing.length >= maxMissingRules) break
+    }
+    return missing
   }
 
   async #refuseUnheld(wanted: readonly PolicyRule[]): Promise<void> {
-    const held = await this.#held()
-    const missing = missingRules(held.rules, wanted)
+    const missing = await this.#missing(wanted)
     if (missing.length === 0) return
+    const { problem } = this.#held()
     const { user } = this.#attempt
     const all = [...new Set(compactRules(missing).map(describeRule))].toSorted()
     const rest = all.length - maxShownRules
-    const lines = rest > 0 ? [...all.slice(0, maxShownRules), `and ${rest} more`] : all
+    const isCut = missing.length >= maxMissingRules
+    const more = isCut ? 'and more' : `and ${rest} more`
+    const lines = rest > 0 || isCut ? [...all.slice(0, maxShownRules), more] : all
     const who = `user ${goQuote(user.username)} (groups=${goQuoteList(user.groups)})`
-    const problems = held.problems ? `; resolution errors: [${held.problems}]` : ''
+    const problems = problem === undefined ? '' : `; resolution errors: [${problem}]`
     throw this.#refusal(
       `${who} is attempting to grant RBAC permissions not currently held:\n${lines.join('\n')}${problems}`,
     )
@@ -138,21 +161,6 @@ class EscalationCheck {
 }
 
 const gathers = (role: KubeObject): boolean => (readRoleSelectors(role)?.length ?? 0) > 0
-
-function policyRules(held: RulesOfUser): PolicyRule[] {
-  const onResources = held.resourceRules.map((rule) => ({
-    ...rule,
-    resourceNames: rule.resourceNames ?? [],
-    nonResourceURLs: [],
-  }))
-  const onPaths = held.nonResourceRules.map((rule) => ({
-    ...rule,
-    apiGroups: [],
-    resources: [],
-    resourceNames: [],
-  }))
-  return [...onResources, ...onPaths]
-}
 
 /** The garbage collector edits owners and finalizers of roles whose rules it does not hold. */
 function onlyForCollector(object: KubeObject, old: KubeObject): boolean {

@@ -14,6 +14,13 @@ import {
 } from '../core/index.ts'
 import { type PolicyRule, rbacKinds } from './rbac-objects.ts'
 import { PolicyIndex } from './rbac-policy.ts'
+import type { RoleRules } from './rule-set.ts'
+
+/** What a user has by RBAC. */
+export interface UserRoles {
+  readonly roles: readonly RoleRules[]
+  readonly problem: string | undefined
+}
 
 const noOpinion: Decision = { allowed: false, reason: '' }
 
@@ -62,13 +69,23 @@ export class RbacAuthorizer implements Authorizer, Component {
   }
 
   rulesFor(user: UserInfo, namespace: string): RulesOfUser {
+    const { roles, problem } = this.rolesOf(user, namespace)
+    return {
+      ...splitRules(roles.flatMap(({ rules }) => rules)),
+      incomplete: false,
+      ...(problem !== undefined && { evaluationError: problem }),
+    }
+  }
+
+  /** The roles that a user has in a namespace, and why some could not be found. */
+  rolesOf(user: UserInfo, namespace: string): UserRoles {
     const cluster = this.#policy.clusterRulesOf(user)
     const local = namespace === '' ? undefined : this.#policy.namespaceRulesOf(user, namespace)
     const problems = [...cluster.problems, ...(local?.problems ?? [])]
+    const granted = [...cluster.granted, ...(local?.granted ?? [])]
     return {
-      ...splitRules([...cluster.rules, ...(local?.rules ?? [])]),
-      incomplete: false,
-      ...(problems.length > 0 && { evaluationError: aggregate(problems) }),
+      roles: granted.map(({ role }) => role),
+      problem: problems.length > 0 ? aggregate(problems) : undefined,
     }
   }
 }

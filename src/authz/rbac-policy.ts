@@ -1,14 +1,13 @@
 import { goQuote, type KubeObject, type UserInfo, wellKnown } from '../core/index.ts'
 import {
   type Binding,
-  type PolicyRule,
   type RoleRef,
   rbacGroup,
   readBinding,
   readRules,
   type Subject,
 } from './rbac-objects.ts'
-import { type GrantedRule, RuleSet } from './rule-set.ts'
+import { type GrantedRole, RoleRules, RuleSet } from './rule-set.ts'
 
 const userKey = (name: string) => `u:${name}`
 const groupKey = (name: string) => `g:${name}`
@@ -41,17 +40,18 @@ export interface AppliedBinding {
 /** Bindings of one namespace, or of the cluster, found by whom they concern. */
 export class SubjectIndex {
   readonly #bindings = new Map<string, Binding>()
-  readonly #bySubject = new Map<string, Set<Binding>>()
+  /** Each binding with the place of the subject among its subjects. */
+  readonly #bySubject = new Map<string, Map<Binding, number>>()
 
   put(binding: Binding): void {
     this.remove(binding.name)
     this.#bindings.set(binding.name, binding)
-    for (const subject of binding.subjects) {
+    for (const [place, subject] of binding.subjects.entries()) {
       const key = keyOf(subject, binding)
       if (key === undefined) continue
-      const known = this.#bySubject.get(key)
-      if (known) known.add(binding)
-      else this.#bySubject.set(key, new Set([binding]))
+      const known = this.#bySubject.get(key) ?? new Map<Binding, number>()
+      this.#bySubject.set(key, known)
+      if (!known.has(binding)) known.set(binding, place)
     }
   }
 
@@ -74,15 +74,14 @@ export class SubjectIndex {
 
   /** The bindings that apply to a user, in the order of their names. */
   appliedTo(user: UserInfo): AppliedBinding[] {
-    const keys = keysOf(user)
-    const bindings = new Set<Binding>()
-    for (const key of keys) {
-      for (const binding of this.#bySubject.get(key) ?? []) bindings.add(binding)
-    }
-    return [...bindings]
-      .toSorted((a, b) => (a.name < b.name ? -1 : 1))
-      .flatMap((binding) => {
-        const subject = binding.subjects.find((each) => keys.has(keyOf(each, binding) ?? ''))
+    const first = new Map<Binding, number>()
+    for (const key of keysOf(user))
+      for (const [binding, place] of this.#bySubject.get(key) ?? [])
+        first.set(binding, Math.min(place, first.get(binding) ?? place))
+    return [...first]
+      .toSorted(([a], [b]) => (a.name < b.name ? -1 : 1))
+      .flatMap(([binding, place]) => {
+        const subject = binding.subjects[place]
         return subject ? [{ binding, subject }] : []
       })
   }
@@ -99,8 +98,8 @@ interface UserRules {
 
 /** Roles and bindings in memory, and from them the rules of each user, kept until something changes. */
 export class PolicyIndex {
-  readonly #roles = new Map<string, readonly PolicyRule[]>()
-  readonly #clusterRoles = new Map<string, readonly PolicyRule[]>()
+  readonly #roles = new Map<string, RoleRules>()
+  readonly #clusterRoles = new Map<string, RoleRules>()
   readonly #clusterBindings = new SubjectIndex()
   readonly #bindings = new Map<string, SubjectIndex>()
   #byUser = new WeakMap<UserInfo, UserRules>()
@@ -148,20 +147,21 @@ export class PolicyIndex {
   }
 
   #resolve(applied: readonly AppliedBinding[]): RuleSet {
-    const granted: GrantedRule[] = []
+    const granted = new Map<RoleRules, GrantedRole>()
     const problems: string[] = []
     for (const { binding, subject } of applied) {
       const found = this.#rulesOfRole(binding.roleRef, binding.namespace)
       if (typeof found === 'string') problems.push(found)
-      else {
-        const decision = { allowed: true, reason: reasonOf(binding, subject) }
-        granted.push(...found.map((rule) => ({ rule, decision })))
-      }
+      else if (!granted.has(found))
+        granted.set(found, {
+          role: found,
+          decision: { allowed: true, reason: reasonOf(binding, subject) },
+        })
     }
-    return new RuleSet(granted, problems)
+    return new RuleSet([...granted.values()], problems)
   }
 
-  #rulesOfRole(ref: RoleRef, namespace: string): readonly PolicyRule[] | string {
+  #rulesOfRole(ref: RoleRef, namespace: string): RoleRules | string {
     if (ref.kind === 'ClusterRole') {
       return (
         this.#clusterRoles.get(ref.name) ??
@@ -181,10 +181,10 @@ export class PolicyIndex {
     const { name, namespace = '' } = object.metadata
     switch (object.kind) {
       case 'Role':
-        setOrDelete(this.#roles, `${namespace}/${name}`, present ? readRules(object) : undefined)
+        setOrDelete(this.#roles, `${namespace}/${name}`, present ? rulesOf(object) : undefined)
         break
       case 'ClusterRole':
-        setOrDelete(this.#clusterRoles, name, present ? readRules(object) : undefined)
+        setOrDelete(this.#clusterRoles, name, present ? rulesOf(object) : undefined)
         break
       case 'ClusterRoleBinding':
         changeIn(this.#clusterBindings, readBinding(object), present)
@@ -205,6 +205,8 @@ export class PolicyIndex {
     setOrDelete(this.#bindings, binding.namespace, index.isEmpty ? undefined : index)
   }
 }
+
+const rulesOf = (role: KubeObject): RoleRules => new RoleRules(readRules(role))
 
 function changeIn(index: SubjectIndex, binding: Binding, present: boolean): void {
   if (present) index.put(binding)

@@ -6,24 +6,13 @@ import {
 } from '../core/index.ts'
 import type { PolicyRule } from './rbac-objects.ts'
 
-/** A rule together with the answer that a request it covers gets. */
-export interface GrantedRule {
-  readonly rule: PolicyRule
-  readonly decision: Decision
-}
-
-interface Grant {
-  /** Position of the rule: of several that match, the first gives the reason. */
-  readonly order: number
-  readonly decision: Decision
-}
-
-/** What is granted on one resource; however many rules say so, only the first of each sort is kept. */
+/** What is granted on one resource: on all objects, or by name. */
 interface Place {
-  onAll: Grant | undefined
-  readonly onNames: Map<string, Grant>
+  onAll: boolean
+  readonly onNames: Set<string>
 }
 
+/** By verb, API group and resource. */
 type Places = Map<string, Map<string, Map<string, Place>>>
 
 function childOf<V>(map: Map<string, Map<string, V>>, key: string): Map<string, V> {
@@ -37,121 +26,134 @@ function childOf<V>(map: Map<string, Map<string, V>>, key: string): Map<string, 
 function placeOf(byResource: Map<string, Place>, resource: string): Place {
   const known = byResource.get(resource)
   if (known) return known
-  const place: Place = { onAll: undefined, onNames: new Map() }
+  const place: Place = { onAll: false, onNames: new Set() }
   byResource.set(resource, place)
   return place
 }
 
-function addGrant(place: Place, names: readonly string[], grant: Grant): void {
-  if (names.length === 0) place.onAll ??= grant
-  for (const name of names) if (!place.onNames.has(name)) place.onNames.set(name, grant)
-}
-
-/** Rules prepared so that a decision costs a dozen map lookups, however many rules there are. */
-export class RuleSet {
+/**
+ * The rules of one role, prepared so that a decision costs a dozen map lookups, however many rules there are. Made once
+ * for each role and shared by all its bindings: the lists of a rule multiply, and so do bindings and users.
+ */
+export class RoleRules {
   readonly rules: readonly PolicyRule[]
-  /** Why some rules could not be found, in Kubernetes' words. */
-  readonly problems: readonly string[]
   readonly #places: Places = new Map()
-  readonly #paths: GrantedRule[] = []
+  readonly #paths: PolicyRule[] = []
 
-  constructor(granted: readonly GrantedRule[], problems: readonly string[] = []) {
-    this.rules = granted.map((each) => each.rule)
-    this.problems = problems
-    granted.forEach((each, order) => {
-      this.#index(each, order)
-    })
+  constructor(rules: readonly PolicyRule[]) {
+    this.rules = rules
+    for (const rule of rules) this.#index(rule)
   }
 
-  /** The answer of the first rule that covers the request, if one does. */
-  find(attributes: Attributes): Decision | undefined {
-    if (attributes.resource) return this.#findResource(attributes.verb, attributes.resource)
-    return this.#findPath(attributes.verb, attributes.path ?? '')
+  /** True when a rule covers the request. */
+  allows(attributes: Attributes): boolean {
+    const { verb, resource, path = '' } = attributes
+    if (!resource) return this.#hasPath(verb, path)
+    return this.#allowsVerb(verb, resource) || this.#allowsVerb('*', resource)
   }
 
   /** True when the rules give all that a broken-down rule, one of one verb and object, gives. */
   covers({ verbs: [verb = ''], ...atom }: PolicyRule): boolean {
     const [url] = atom.nonResourceURLs
-    if (url !== undefined) return this.#findPath(verb, url) !== undefined
-    const [group = ''] = atom.apiGroups
-    const [resource = ''] = atom.resources
-    const [name] = atom.resourceNames
-    return [verb, '*'].some((v) =>
-      [group, '*'].some((g) => {
-        const byResource = this.#places.get(v)?.get(g)
-        return byResource && placesAbove(byResource, resource).some((place) => gives(place, name))
-      }),
-    )
+    if (url !== undefined) return this.#hasPath(verb, url)
+    return this.#coversVerb(verb, atom) || this.#coversVerb('*', atom)
   }
 
-  #index({ rule, decision }: GrantedRule, order: number): void {
+  #index(rule: PolicyRule): void {
     for (const verb of rule.verbs) {
       const byGroup = childOf<Map<string, Place>>(this.#places, verb)
       for (const group of rule.apiGroups) {
         const byResource = childOf<Place>(byGroup, group)
         for (const resource of rule.resources) {
-          addGrant(placeOf(byResource, resource), rule.resourceNames, { order, decision })
+          const place = placeOf(byResource, resource)
+          if (rule.resourceNames.length === 0) place.onAll = true
+          for (const name of rule.resourceNames) place.onNames.add(name)
         }
       }
     }
-    if (rule.nonResourceURLs.length > 0) this.#paths.push({ rule, decision })
+    if (rule.nonResourceURLs.length > 0) this.#paths.push(rule)
   }
 
-  #findResource(verb: string, wanted: ResourceAttributes): Decision | undefined {
-    const ofVerb = this.#firstInGroups(this.#places.get(verb), wanted)
-    const ofAnyVerb = this.#firstInGroups(this.#places.get('*'), wanted)
-    return earlier(ofVerb, ofAnyVerb)?.decision
-  }
-
-  #firstInGroups(
-    byGroup: Map<string, Map<string, Place>> | undefined,
-    wanted: ResourceAttributes,
-  ): Grant | undefined {
-    if (!byGroup) return undefined
-    return earlier(
-      firstOfResource(byGroup.get(wanted.group), wanted),
-      firstOfResource(byGroup.get('*'), wanted),
+  #allowsVerb(verb: string, wanted: ResourceAttributes): boolean {
+    const byGroup = this.#places.get(verb)
+    if (!byGroup) return false
+    return (
+      allowsResource(byGroup.get(wanted.group), wanted) || allowsResource(byGroup.get('*'), wanted)
     )
   }
 
-  #findPath(verb: string, path: string): Decision | undefined {
-    for (const { rule, decision } of this.#paths) {
-      if (!rule.verbs.includes(verb) && !rule.verbs.includes('*')) continue
-      if (rule.nonResourceURLs.some((pattern) => pathMatches(pattern, path))) return decision
-    }
-    return undefined
+  #coversVerb(verb: string, atom: Omit<PolicyRule, 'verbs'>): boolean {
+    const byGroup = this.#places.get(verb)
+    if (!byGroup) return false
+    const [group = ''] = atom.apiGroups
+    const [resource = ''] = atom.resources
+    const [name] = atom.resourceNames
+    return (
+      coversResource(byGroup.get(group), resource, name) ||
+      coversResource(byGroup.get('*'), resource, name)
+    )
+  }
+
+  #hasPath(verb: string, path: string): boolean {
+    return this.#paths.some(
+      ({ verbs, nonResourceURLs }) =>
+        (verbs.includes(verb) || verbs.includes('*')) &&
+        nonResourceURLs.some((pattern) => pathMatches(pattern, path)),
+    )
   }
 }
 
-/** The places whose grants hold for a resource, which may be `*` or end in a subresource. */
-function placesAbove(byResource: Map<string, Place>, resource: string): Place[] {
-  const slash = resource.indexOf('/')
-  const names = [resource, '*', ...(slash < 0 ? [] : [`*${resource.slice(slash)}`])]
-  return names.flatMap((name) => byResource.get(name) ?? [])
-}
+const gives = (place: Place | undefined, name: string | undefined): boolean =>
+  place !== undefined && (place.onAll || (name !== undefined && place.onNames.has(name)))
 
-const gives = ({ onAll, onNames }: Place, name: string | undefined): boolean =>
-  onAll !== undefined || (name !== undefined && onNames.has(name))
-
-function firstOfResource(
+function allowsResource(
   byResource: Map<string, Place> | undefined,
-  wanted: ResourceAttributes,
-): Grant | undefined {
-  if (!byResource) return undefined
-  const any = firstNamed(byResource.get('*'), wanted.name)
-  const { resource, subresource, name } = wanted
-  if (subresource === '') return earlier(firstNamed(byResource.get(resource), name), any)
-  const exact = firstNamed(byResource.get(`${resource}/${subresource}`), name)
-  return earlier(earlier(exact, firstNamed(byResource.get(`*/${subresource}`), name)), any)
+  { resource, subresource, name }: ResourceAttributes,
+): boolean {
+  if (!byResource) return false
+  if (gives(byResource.get('*'), name)) return true
+  if (subresource === '') return gives(byResource.get(resource), name)
+  return (
+    gives(byResource.get(`${resource}/${subresource}`), name) ||
+    gives(byResource.get(`*/${subresource}`), name)
+  )
 }
 
-function firstNamed(place: Place | undefined, name: string): Grant | undefined {
-  return place && earlier(place.onAll, place.onNames.get(name))
+/** The same for a resource of a rule, which may be `*` or end in a subresource. */
+function coversResource(
+  byResource: Map<string, Place> | undefined,
+  resource: string,
+  name: string | undefined,
+): boolean {
+  if (!byResource) return false
+  if (gives(byResource.get(resource), name) || gives(byResource.get('*'), name)) return true
+  const slash = resource.indexOf('/')
+  return slash >= 0 && gives(byResource.get(`*${resource.slice(slash)}`), name)
 }
 
-function earlier(a: Grant | undefined, b: Grant | undefined): Grant | undefined {
-  if (!a || !b) return a ?? b
-  return b.order < a.order ? b : a
+/** A role together with the decision that a request it covers gets. */
+export interface GrantedRole {
+  readonly role: RoleRules
+  readonly decision: Decision
+}
+
+/** The roles of a user, each of them once. */
+export class RuleSet {
+  /** In the order of their bindings: of several that match, the first gives the reason. */
+  readonly granted: readonly GrantedRole[]
+  /** Why some rules could not be found, in Kubernetes' words. */
+  readonly problems: readonly string[]
+
+  constructor(granted: readonly GrantedRole[], problems: readonly string[] = []) {
+    this.granted = granted
+    this.problems = problems
+  }
+
+  /** The decision of the first role that covers the request, if one does. */
+  find(attributes: Attributes): Decision | undefined {
+    for (const { role, decision } of this.granted) if (role.allows(attributes)) return decision
+    return undefined
+  }
 }
 
 /** True when a rule's URL (exact, or a prefix that ends in `*`) covers a path. */
@@ -172,36 +174,72 @@ const noRule: PolicyRule = {
 }
 
 /** The same rights as rules of one verb and one resource, name or path each. */
-export function breakDown(rule: PolicyRule): PolicyRule[] {
-  const names = rule.resourceNames.length > 0 ? rule.resourceNames.map((name) => [name]) : [[]]
-  const onResources = rule.apiGroups.flatMap((group) =>
-    rule.resources.flatMap((resource) =>
-      rule.verbs.flatMap((verb) =>
-        names.map((resourceNames) => ({
-          ...noRule,
-          apiGroups: [group],
-          resources: [resource],
-          verbs: [verb],
-          resourceNames,
-        })),
-      ),
-    ),
-  )
-  const onPaths = rule.nonResourceURLs.flatMap((url) =>
-    rule.verbs.map((verb) => ({ ...noRule, nonResourceURLs: [url], verbs: [verb] })),
-  )
-  return [...onResources, ...onPaths]
+export function* breakDown(rule: PolicyRule): Generator<PolicyRule> {
+  for (const group of rule.apiGroups) {
+    for (const resource of rule.resources) {
+      for (const verb of rule.verbs) {
+        const atom = { ...noRule, apiGroups: [group], resources: [resource], verbs: [verb] }
+        if (rule.resourceNames.length === 0) yield atom
+        else yield* byName(atom, rule.resourceNames)
+      }
+    }
+  }
+  for (const url of rule.nonResourceURLs)
+    for (const verb of rule.verbs) yield { ...noRule, nonResourceURLs: [url], verbs: [verb] }
 }
 
-const yes: Decision = { allowed: true, reason: '' }
+function* byName(atom: PolicyRule, names: readonly string[]): Generator<PolicyRule> {
+  for (const name of names) yield { ...atom, resourceNames: [name] }
+}
+
+/** A step of a comparison: a right that is missing, or the number of lookups so far. */
+type Compared = { readonly missing: PolicyRule } | { readonly lookups: number }
+
+/**
+ * Compares `wanted` with what the holder of all roles `held` has. Both are chosen by users and multiply, so it goes
+ * step by step, and its caller decides when it is too much.
+ */
+export function* compareRules(
+  held: readonly RoleRules[],
+  wanted: readonly PolicyRule[],
+): Generator<Compared> {
+  let lookups = 0
+  /** What covered the last right covers the next one, mostly. */
+  let latest = held[0]
+  const isHeld = (atom: PolicyRule): boolean => {
+    lookups++
+    if (latest?.covers(atom)) return true
+    for (const role of held) {
+      lookups++
+      if (!role.covers(atom)) continue
+      latest = role
+      return true
+    }
+    return false
+  }
+  for (const rule of wanted) {
+    for (const onAll of breakDown({ ...rule, resourceNames: [] })) {
+      const isWhole = rule.resourceNames.length === 0 || onAll.nonResourceURLs.length > 0
+      const isCovered = isHeld(onAll)
+      yield { lookups }
+      if (isCovered) continue
+      for (const atom of isWhole ? [onAll] : byName(onAll, rule.resourceNames)) {
+        if (isWhole || !isHeld(atom)) yield { missing: atom }
+        yield { lookups }
+      }
+    }
+  }
+}
 
 /** What of `wanted` the holder of `held` does not have, broken down; empty when all is covered. */
 export function missingRules(
   held: readonly PolicyRule[],
   wanted: readonly PolicyRule[],
 ): PolicyRule[] {
-  const own = new RuleSet(held.map((rule) => ({ rule, decision: yes })))
-  return wanted.flatMap(breakDown).filter((atom) => !own.covers(atom))
+  const missing: PolicyRule[] = []
+  for (const step of compareRules([new RoleRules(held)], wanted))
+    if ('missing' in step) missing.push(step.missing)
+  return missing
 }
 
 /** Joins broken-down rules that differ only in their verbs. */

@@ -61,7 +61,7 @@ function ruleProblems(rule: Fields, namespaced: boolean, field: string): FieldPr
 }
 
 /** More than anybody writes by hand; a few short lists could otherwise stand for billions of rights. */
-const maxRights = 50_000
+const maxRights = 25_000
 
 /** How many single rights a rule stands for: each verb on each resource of each group, by each name. */
 function rightsOf(rule: Fields): number {
