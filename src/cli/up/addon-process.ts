@@ -91,8 +91,10 @@ export async function awaitAddon(question: AddonQuestion, news: AddonNews): Prom
       await withinTime(patienceMs, signal, ask)
       return news.answers()
     } catch (error) {
-      const isOver = signal.aborted || clock.monotonic() < impatientAt
-      if (!isOver) tell(problem() ?? reasonOf(error))
+      // A request that timed out has used up all the time, whatever the clock says: timers may be early by a millisecond.
+      const isTimeout = error instanceof DOMException && error.name === 'TimeoutError'
+      const isLate = isTimeout || clock.monotonic() >= impatientAt
+      if (isLate && !signal.aborted) tell(problem() ?? reasonOf(error))
     }
     await pause(everyMs, signal)
   }
