@@ -21,6 +21,10 @@ const protocolsOf = (values: readonly string[]): string[] =>
 export const withoutTokenProtocol = (values: readonly string[]): string[] =>
   protocolsOf(values).filter((protocol) => !tokenProtocol.test(protocol))
 
+/** Whether one of the subprotocols carries a token, or was meant to. */
+export const hasTokenProtocol = (values: readonly string[]): boolean =>
+  values.some((value) => tokenProtocol.test(value))
+
 /** The token that a browser, which cannot set headers, sends as a WebSocket subprotocol. */
 function websocketToken(request: AuthenticationRequest): string | undefined {
   if (request.headers[header] === undefined) return undefined

@@ -4,6 +4,7 @@ export {
   bearerToken,
   bearerTokens,
   forApiAudiences,
+  hasTokenProtocol,
   type TokenAuthenticator,
   withoutTokenProtocol,
 } from './bearer-token.ts'

@@ -1,6 +1,14 @@
 import type { IncomingMessage } from 'node:http'
+import { hasTokenProtocol } from '../authn/index.ts'
 import { isProxied, parseRequestInfo, proxyPrefix, type RequestInfo } from '../core/index.ts'
-import { acceptedTypes, maxForwardedHeaders, refuseAmbiguousHeaders } from '../http/index.ts'
+import {
+  acceptedTypes,
+  foldHeaderName,
+  headerPairs,
+  maxForwardedHeaders,
+  rawHeaderValues,
+  refuseAmbiguousHeaders,
+} from '../http/index.ts'
 import {
   type AddonOrigin,
   type HostName,
@@ -160,8 +168,25 @@ function planForApi(asked: Asked, path: string, planner: Planner): Plan {
   // Whatever the method: what the path is decides where its content may be shown.
   const info = parseRequestInfo('GET', path)
   refuseExecution(head.rawHeaders)
+  refuseOtherIdentity(head.rawHeaders)
   if (isProxied(info)) return planForShared(asked, path, info, planner)
   return { kind: 'forward', path: path + target.query, host, place: { kind: 'api' } }
+}
+
+/**
+ * Refuses a request to the API that is meant to have another identity. With its headers removed it would be sent with
+ * all rights of the proxy's user.
+ */
+function refuseOtherIdentity(rawHeaders: readonly string[]): void {
+  const names = [...headerPairs(rawHeaders)].map(([name]) => name)
+  const header = names.find((name) =>
+    /^(?:authorization|impersonate.*)$/.test(foldHeaderName(name)),
+  )
+  const hasToken = hasTokenProtocol(rawHeaderValues(rawHeaders, 'sec-websocket-protocol'))
+  if (header === undefined && !hasToken) return
+  throw forbidden(
+    `requests through this proxy have the identity of its kubeconfig: leave out ${header ?? 'the token in Sec-WebSocket-Protocol'}, or send the request to the API server itself`,
+  )
 }
 
 /** A page of an add-on belongs on the add-on's own origin; all else of it is data here. */

@@ -58,7 +58,7 @@ describe('[CRED-P2] the filter', () => {
     const open = await lab.unfiltered()
     const answer = await open.ask(`${pod}/exec`, ['Host: any.example.com', 'Origin: https://x.y'])
     expect(answer.status).toBe(200)
-    await open.ask('/x', ['Authorization: Bearer evil'])
+    expect((await open.ask('/x', ['Authorization: Bearer evil'])).status).toBe(403)
     expect(lab.api.last.rawHeaders.join()).not.toContain('evil')
   })
 
