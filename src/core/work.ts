@@ -16,6 +16,14 @@ export interface WorkLimits {
 /** The kinds of work that are counted. */
 export type WorkKind = keyof WorkLimits
 
+const words: Readonly<Record<WorkKind, string>> = {
+  tokens: 'values',
+  yamlTokens: 'YAML tokens',
+  yamlBytes: 'bytes of YAML',
+  nodes: 'fields, entries and items',
+  operations: 'operations',
+}
+
 /** An input causes more work than its limits allow. */
 export class WorkExceeded extends SallyportError {
   readonly code = 'WORK_EXCEEDED'
@@ -23,7 +31,7 @@ export class WorkExceeded extends SallyportError {
   readonly limit: number
 
   constructor(kind: WorkKind, limit: number) {
-    super(`more than ${limit} ${kind}`)
+    super(`more than ${limit} ${words[kind]}`)
     this.kind = kind
     this.limit = limit
   }

@@ -173,7 +173,7 @@ describe('hostile bytes are a 400 [GND-R63]', () => {
   test('many small parts do not take more than their share', async () => {
     const containers = Array.from({ length: 300_000 }, () => field(2, [])).flat()
     await expect(decode(body(field(2, field(2, containers))), pod)).rejects.toThrow(
-      'more than 25000 tokens',
+      'more than 25000 values',
     )
   })
 

@@ -68,8 +68,8 @@ describe('bad YAML is a 400 [GND-R63]', () => {
   })
 
   test.each([
-    ['very many tokens', '\n'.repeat(100_000), 'more than 20000 yamlTokens'],
-    ['very many bytes', ' '.repeat(300_000), 'more than 262144 yamlBytes'],
+    ['very many tokens', '\n'.repeat(100_000), 'more than 20000 YAML tokens'],
+    ['very many bytes', ' '.repeat(300_000), 'more than 262144 bytes of YAML'],
   ])('%s are more work than YAML may cause [SEC-R502]', async (_name, text, message) => {
     await expect(parse(text)).rejects.toThrow(message)
   })

@@ -169,7 +169,7 @@ export class QuotaStore {
     if (own === undefined && all === undefined) return noWarnings
     return [
       ...(own ? [`${placeOf(namespace)} ${own}: new objects are refused at the limit`] : []),
-      ...(all ? [`the store ${all}: all writes are refused at the limit`] : []),
+      ...(all ? [`the store ${all}: at the limit only administrators can add to it`] : []),
     ]
   }
 

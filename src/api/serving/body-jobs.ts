@@ -108,5 +108,5 @@ export async function answerBodyJob(job: BodyJob, work: Work): Promise<BodyJobAn
 export const tooMuchWork = (what: string): ApiError =>
   new ApiError(
     'RequestEntityTooLarge',
-    `Request entity too large: ${what}; limits are ${maxWorkLimits.tokens} values for JSON and protobuf, ${maxWorkLimits.yamlBytes} bytes and ${maxWorkLimits.yamlTokens} tokens for YAML`,
+    `Request entity too large: ${what}; limits are ${maxWorkLimits.tokens} values for JSON and protobuf, ${maxWorkLimits.yamlBytes} bytes and ${maxWorkLimits.yamlTokens} tokens for YAML: split the object, or send JSON`,
   )
