@@ -43,16 +43,14 @@ export const storeCheckCommand = defineCommand({
     const { checkStore } = await import('../storage/index.ts')
     const directory = await presentStore(dataDir, io)
     const report = await checkStore(directory)
-    const { ok, records, revision, segments, problems, isEndUnknown } = report
+    const { ok, records, revision, segments, problems } = report
     if (!ok) {
       if (output === 'text') showProblems(report, io)
       const count = problems.length === 1 ? 'a damaged place' : `${problems.length} damaged places`
       const failure = {
         code: 'STORE_DAMAGED',
         message: `${directory} has ${count}`,
-        hint: isEndUnknown
-          ? 'restore a backup, or continue with what can be read: sallyport store repair'
-          : 'restore a backup, or delete and create again the records named',
+        hint: 'restore a backup, or see what can be kept: sallyport store repair',
       }
       throw new FailedWithResult(failure, report)
     }
@@ -105,8 +103,7 @@ export const storeRestoreCommand = defineCommand({
 /** `sallyport store repair`. */
 export const storeRepairCommand = defineCommand({
   command: 'sallyport store repair',
-  summary:
-    'Continue a store whose journal has an end that nothing proves; the server must be stopped',
+  summary: 'Continue a damaged store with the records that can be read; the server must be stopped',
   options: {
     yes: {
       type: 'boolean',
@@ -120,7 +117,7 @@ export const storeRepairCommand = defineCommand({
     { line: 'sallyport store repair', does: 'prints what can be read and what cannot' },
     {
       line: 'sallyport store repair --yes',
-      does: 'continues after the last readable commit; bytes after it are kept in a file',
+      does: 'continues with what can be read; the bytes that it removes are kept in files',
     },
   ],
   run: async ({ options: { dataDir, output, yes } }, io) => {
@@ -140,13 +137,27 @@ export const storeRepairCommand = defineCommand({
 })
 
 function repairText(plan: RepairPlan, done: boolean): string {
-  const { file, offset, bytes, keptIn, revision, records, why } = plan
-  const cut =
-    keptIn === undefined
-      ? ''
-      : `${bytes} bytes after that are ${done ? '' : 'to be '}moved to ${keptIn}\n`
-  const next = done
-    ? 'The store can be opened again. Compare it with what its clients know: acknowledged writes after that revision are lost.\n'
-    : 'Nothing has been changed. Acknowledged writes after that revision would be lost: restore a backup if it has them, or run this again with --yes.\n'
-  return `${why}\n${file} can be read up to byte ${offset}: ${records} records at revision ${revision}\n${cut}${next}`
+  const { end, removed, lostHistory, revision, records } = plan
+  const verb = done ? '' : 'to be '
+  const lines: string[] = []
+  if (end)
+    lines.push(end.why, `${end.file} can be read up to byte ${end.offset}, revision ${revision}`)
+  if (end?.keptIn) lines.push(`${end.bytes} bytes after that are ${verb}moved to ${end.keptIn}`)
+  for (const { key, keptIn } of removed)
+    lines.push(`${key}: its value is damaged; it is ${verb}removed and its bytes kept in ${keptIn}`)
+  if (lostHistory > 0)
+    lines.push(`${lostHistory} earlier values are damaged; the history is ${verb}removed`)
+  lines.push(`${records} records stay`)
+  const losses = [
+    ...(end ? ['acknowledged writes after that revision are lost'] : []),
+    ...(removed.length > 0
+      ? ['what the removed objects granted, denied or revoked no longer counts']
+      : []),
+  ].join('; ')
+  lines.push(
+    done
+      ? `The store can be opened again. ${losses && `Compare it with what its clients know: ${losses}.`}`
+      : `Nothing has been changed. ${losses && `With --yes, ${losses}. `}Restore a backup if you have one, or run this again with --yes.`,
+  )
+  return `${lines.join('\n')}\n`
 }

@@ -111,11 +111,10 @@ export class RevisionUnknown extends SallyportError {
   readonly code = 'STORE_REVISION_UNKNOWN'
 }
 
-/** A record fails its checksum and is never served; it can still be replaced or deleted. */
+/** An earlier value fails its checksum and is never served; a store with a damaged current one does not open. */
 export class RecordDamaged extends SallyportError {
   readonly code = 'STORE_RECORD_DAMAGED'
   readonly key: string
-  /** What `update` and `delete` expect, so that the record can be repaired without reading it. */
   readonly revision: number
 
   constructor(message: string, record: Pick<StoredRecord, 'key' | 'revision'>) {

@@ -177,10 +177,7 @@ export class WriteQueue {
 
   #answer(pending: Pending, outcome: Outcome): () => void {
     if ('event' in outcome) return () => pending.resolve(outcome.event.record)
-    const { refusal } = outcome
-    // A refusal shows what the key holds, and a damaged value must not be shown.
-    const current = refusal instanceof RevisionMismatch ? refusal.current : undefined
-    return () => pending.reject((current && this.#mirror.damageOf(current)) ?? refusal)
+    return () => pending.reject(outcome.refusal)
   }
 }
 

@@ -213,31 +213,47 @@ describe('one flipped byte in a live record [GND-R26, GND-R28]', () => {
     expect(await readdir(scratch)).toEqual(['data'])
   })
 
-  test('is never served; the server says which record, and serves the rest', async () => {
+  test('stops the start until the operator chooses [SEC-R1007]', async () => {
     await damaged()
+    await expect(start()).rejects.toThrow(
+      /value of core\/configmaps\/default\/victim fails.*repair/,
+    )
+    const plan = await store('repair')
+    expect(plan.stdout).toContain('core/configmaps/default/victim: its value is damaged')
+    expect(plan.stdout).toContain('Nothing has been changed')
+    await expect(start()).rejects.toThrow(/victim/)
+    expect(JSON.parse((await store('repair --yes --output json')).stdout)).toMatchObject({
+      repaired: true,
+      removed: [{ key: 'core/configmaps/default/victim' }],
+    })
+    expect((await store('check')).code).toBe(0)
     const admin = await start()
-    const named = { kind: 'Status', code: 500, reason: 'InternalError' }
-    for (const url of [`${path}/victim`, path, '/api/v1/configmaps', `${path}?limit=500`]) {
-      const answer = await admin.get(url)
-      expect(answer.object).toMatchObject(named)
-      expect(answer.object['message']).toContain('configmaps/default/victim')
-      expect(answer.text).not.toContain('a-value')
-    }
     expect((await admin.get(`${path}/good`)).status).toBe(200)
-    expect((await admin.get('/api/v1/namespaces')).status).toBe(200)
-    expect((await admin.get('/api/v1/namespaces/kube-system/configmaps')).status).toBe(200)
-    expect((await create(admin, 'new')).status).toBe(201)
+    expect((await admin.get(`${path}/victim`)).status).toBe(404)
+    expect((await create(admin, 'victim', 'made-again')).status).toBe(201)
   })
 
-  test('can be mended by deleting the object and making it again', async () => {
-    await damaged()
+  test.each([
+    'core/configmaps/kube-system/sallyport-revoked',
+    'core/secrets/kube-system/bootstrap-token-abcdef',
+    'rbac.authorization.k8s.io/clusterroles/cluster-admin',
+    'core/namespaces/default',
+  ])('of %s does too: no start waits for it or goes on without it [SEC-R1007]', async (key) => {
     const admin = await start()
-    expect((await admin.delete(`${path}/victim`)).status).toBe(200)
-    expect((await admin.get(path)).status).toBe(200)
-    expect((await create(admin, 'victim', 'mended')).status).toBe(201)
+    const metadata = { namespace: 'kube-system' }
+    const systemPath = '/api/v1/namespaces/kube-system'
+    await admin.post(`${systemPath}/configmaps`, {
+      metadata: { ...metadata, name: 'sallyport-revoked' },
+    })
+    await admin.post(`${systemPath}/secrets`, {
+      metadata: { ...metadata, name: 'bootstrap-token-abcdef' },
+      type: 'bootstrap.kubernetes.io/token',
+      stringData: { 'token-id': 'abcdef', 'token-secret': '0123456789abcdef' },
+    })
     await stop()
-    const again = await start()
-    expect((await again.get(`${path}/victim`)).object['data']).toEqual({ data: 'mended' })
+    await flipNear(key, key.length + 20)
+    await expect(start()).rejects.toThrow(`the value of ${key} fails its checksum`)
+    expect((await store('check')).stdout).toContain(`record ${key}:`)
   })
 })
 
@@ -288,7 +304,7 @@ describe('a marker that proves nothing', () => {
       await expect(start()).rejects.toMatchObject({ code: 'STORE_END_UNKNOWN' })
       expect(JSON.parse((await store('repair --yes --output json')).stdout)).toMatchObject({
         repaired: true,
-        why: `the file "synced" is ${state}`,
+        end: { why: `the file "synced" is ${state}` },
       })
       expect((await store('check')).code).toBe(0)
       expect((await (await start()).get('/api/v1/namespaces')).status).toBe(200)

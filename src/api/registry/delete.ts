@@ -7,12 +7,11 @@ import {
   notFound,
   type Preconditions,
 } from '../../core/index.ts'
-import { RecordDamaged, RevisionMismatch, type StoredRecord } from '../../storage/index.ts'
+import { RevisionMismatch, type StoredRecord } from '../../storage/index.ts'
 import type { KindDefinition } from '../kinds/define-kind.ts'
 import { fieldsAt, textsAt } from '../kinds/fields.ts'
-import { readEvenDamaged, remainsOf } from './damaged-record.ts'
 import { isNamespaceKind, requireDeletableNamespace } from './namespace-lifecycle.ts'
-import { decodeObject, encodeObject } from './object-bytes.ts'
+import { decodeObject, encodeObject, storeKey } from './object-bytes.ts'
 import { admit, type RegistryContext, type WriteOptions } from './registry.ts'
 
 /** What becomes of an object's dependents. */
@@ -157,19 +156,6 @@ async function attemptDeletion(
   return { gone: false, object: draft }
 }
 
-/** Deletes what cannot be read, so that an operator can repair the cluster through its API. */
-async function deleteDamaged(
-  context: RegistryContext,
-  definition: KindDefinition,
-  deletion: Deletion,
-  damage: RecordDamaged,
-): Promise<DeletionResult> {
-  const object = remainsOf(definition, deletion.key)
-  await admitDeletion(context, definition, deletion, object)
-  if (!deletion.dryRun) await context.quota.delete(damage.key, damage.revision)
-  return { gone: true, object }
-}
-
 /** Deletes an object, or marks it and lets its finalizers do their work first. */
 export async function deleteObject(
   context: RegistryContext,
@@ -178,12 +164,10 @@ export async function deleteObject(
 ): Promise<DeletionResult> {
   requireDeletableNamespace(definition.kind, deletion.key.name)
   for (;;) {
-    const record = readEvenDamaged(context, definition, deletion.key)
+    const record = context.store.get(storeKey(definition.kind, deletion.key))
     if (!record) throw notFound(definition.kind, deletion.key.name)
     try {
-      return record instanceof RecordDamaged
-        ? await deleteDamaged(context, definition, deletion, record)
-        : await attemptDeletion(context, definition, deletion, record)
+      return await attemptDeletion(context, definition, deletion, record)
     } catch (error) {
       // Somebody changed it meanwhile: judge the object anew. Each round means another writer got on.
       if (!(error instanceof RevisionMismatch)) throw error

@@ -99,7 +99,6 @@ export class LocalClusterView implements ClusterView {
             if (change) queue.push(change)
           }
         },
-        fail: (error) => queue.fail(error),
       },
     )
     const end = () => queue.close()

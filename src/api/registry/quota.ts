@@ -9,12 +9,7 @@ import {
   type UserInfo,
   wellKnown,
 } from '../../core/index.ts'
-import {
-  RecordDamaged,
-  type Store,
-  type StoredRecord,
-  type StoreEvent,
-} from '../../storage/index.ts'
+import { type Store, type StoredRecord, type StoreEvent } from '../../storage/index.ts'
 import { certificateSigningRequest } from '../kinds/certificate-signing-request.ts'
 import { configMap } from '../kinds/config-map.ts'
 import { event } from '../kinds/event.ts'
@@ -101,7 +96,8 @@ export class QuotaStore {
     this.#storeLimits = limitsOf(limits.maxStoreObjects, limits.maxStoreBytes)
     const { objects, bytes } = this.#storeLimits
     this.#reserveLimits = { objects: objects * storeReserve, bytes: bytes * storeReserve }
-    for (const record of allRecords(store)) this.#count({ type: 'put', record })
+    for (const run of store.range('').runs)
+      for (const record of run) this.#count({ type: 'put', record })
     store.watch('', store.revision, (events) => {
       for (const event of events) this.#count(event)
       for (const event of events) this.#warn(poolOf(event.record.key))
@@ -115,7 +111,7 @@ export class QuotaStore {
 
   async create(key: string, value: Buffer, writer: Writer): Promise<StoredRecord> {
     // Of many creations of one key one succeeds: the others need no room, and get 409 and not 403.
-    if (this.#creating.has(key) || this.#exists(key)) return this.#store.create(key, value)
+    if (this.#creating.has(key) || this.#store.get(key)) return this.#store.create(key, value)
     const release = this.#reserve(key, { objects: 1, bytes: key.length + value.length }, writer)
     this.#creating.add(key)
     try {
@@ -123,15 +119,6 @@ export class QuotaStore {
     } finally {
       this.#creating.delete(key)
       release()
-    }
-  }
-
-  #exists(key: string): boolean {
-    try {
-      return this.#store.get(key) !== undefined
-    } catch (error) {
-      if (error instanceof RecordDamaged) return true
-      throw error
     }
   }
 
@@ -357,33 +344,5 @@ function storedFields(value: Buffer): Record<string, unknown> {
     return isRecord(fields) ? fields : {}
   } catch {
     return {}
-  }
-}
-
-const pageSize = 1_000
-
-/** All records; a damaged one has no value. */
-function* allRecords(store: Store): Generator<StoredRecord> {
-  let after: string | undefined
-  let limit = pageSize
-  for (;;) {
-    try {
-      const page = store.range('', { limit, ...(after !== undefined && { after }) })
-      for (const run of page.runs)
-        for (const record of run) {
-          after = record.key
-          yield record
-        }
-      if (page.remaining === 0) return
-    } catch (error) {
-      if (!(error instanceof RecordDamaged)) throw error
-      // One at a time up to the damaged record, then on with whole pages.
-      if (limit > 1) limit = 1
-      else {
-        after = error.key
-        limit = pageSize
-        yield { key: error.key, value: Buffer.alloc(0), revision: error.revision }
-      }
-    }
   }
 }

@@ -7,7 +7,6 @@ import {
   type Subscription,
 } from '../../storage/index.ts'
 import type { KindDefinition } from '../kinds/define-kind.ts'
-import { hasLostValue, valueLost } from './damaged-record.ts'
 import { storePrefix } from './object-bytes.ts'
 import type { RegistryContext } from './registry.ts'
 import { type Selection, selectionOf } from './selection.ts'
@@ -22,8 +21,6 @@ export interface ObjectChange {
 export interface ChangeSink {
   /** The changes of one commit. `source` is the same array for all watchers without selectors. */
   commit(source: readonly StoreEvent[], selection: Selection): void
-  /** The watch cannot go on: its reader must list again. */
-  fail(error: ApiError): void
 }
 
 /** What an event means to a watcher with `selection`; `undefined` when it does not concern them. */
@@ -51,13 +48,11 @@ export function watchObjects(
   const selection = selectionOf(definition, query)
   const prefix = storePrefix(definition.kind, query)
   try {
-    return context.store.watch(prefix, query.after, (events) => {
-      if (events.some(hasLostValue)) sink.fail(valueLost())
-      else sink.commit(events, selection)
-    })
+    return context.store.watch(prefix, query.after, (events) => sink.commit(events, selection))
   } catch (error) {
-    if (error instanceof RecordDamaged) throw valueLost()
-    if (error instanceof RevisionCompacted) throw tooOld(query.after, context.store.oldestRevision)
+    // A damaged value of the past is as good as forgotten: clients list again.
+    if (error instanceof RevisionCompacted || error instanceof RecordDamaged)
+      throw tooOld(query.after, context.store.oldestRevision)
     throw error
   }
 }
@@ -70,7 +65,6 @@ export class ChangeQueue implements AsyncIterable<ObjectChange> {
   #changes: ObjectChange[] = []
   #wake: (() => void) | undefined
   #closed = false
-  #failure: Error | undefined
 
   push(change: ObjectChange): void {
     if (this.#closed) return
@@ -84,19 +78,12 @@ export class ChangeQueue implements AsyncIterable<ObjectChange> {
     this.#wake?.()
   }
 
-  /** Ends the sequence with an error, after what was pushed before. */
-  fail(error: Error): void {
-    if (!this.#closed) this.#failure = error
-    this.close()
-  }
-
   async *[Symbol.asyncIterator](): AsyncGenerator<ObjectChange> {
     for (;;) {
       const ready = this.#changes
       this.#changes = []
       yield* ready
       if (this.#changes.length > 0) continue
-      if (this.#failure) throw this.#failure
       if (this.#closed) return
       await new Promise<void>((resolve) => {
         this.#wake = resolve

@@ -239,8 +239,8 @@ export function warn(call: RequestCall, warnings: readonly string[]): void {
 export function explainStoreFailure(error: unknown): unknown {
   if (error instanceof RecordDamaged)
     return new ApiError(
-      'InternalError',
-      `the stored record ${error.key} is damaged and is not served: restore a backup, or delete the object and create it again`,
+      'Expired',
+      `an earlier value of ${error.key} is damaged: list again without a resource version`,
       { cause: error, detail: error.message },
     )
   if (error instanceof StoreWriteFailed)

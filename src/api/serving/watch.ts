@@ -234,7 +234,6 @@ export async function handleWatch(call: ApiCall, limits: WatchLimits): Promise<v
         { ...selectionQuery(call), after },
         {
           commit: (events, selection) => watch.writeAll(encoder.commit(events, selection)),
-          fail: (error) => watch.fail(error),
         },
       ),
     )

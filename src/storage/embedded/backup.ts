@@ -7,11 +7,11 @@ import { type CheckpointState, readCheckpoint, writeCheckpoint } from './checkpo
 import { explainSystemError, writeFailure } from './damage.ts'
 import { checkpointName, newFileHeader } from './file-format.ts'
 import { type FileOps, nodeFiles, openDataFile, removeIfThere } from './file-system.ts'
-import { writeManifest } from './manifest.ts'
+import { type Manifest, writeManifest } from './manifest.ts'
 import { namesIn, unusedSegment } from './prepare-directory.ts'
 import { readStore } from './read-store.ts'
 import { SegmentWriter } from './segment-writer.ts'
-import { writeMarker } from './synced-marker.ts'
+import { type SyncedPlace, writeMarker } from './synced-marker.ts'
 
 /** What a backup holds or a restore has brought back. */
 export interface BackupSummary {
@@ -84,12 +84,12 @@ function backupFailure(file: string, error: unknown): CommandFailed {
 }
 
 /**
- * Clients remember revisions that the lost store gave out after the backup was made. If the
- * restored store gave out the same numbers for other changes, a watch resumed from one would miss
+ * Clients remember revisions that the lost store gave out after what is left of it. If the
+ * restored or repaired store gave out the same numbers for other changes, a watch resumed from one would miss
  * changes without anybody noticing. So it goes on far above them, and with no history before that:
  * every revision from before the restore is answered as compacted, and clients list again.
  */
-const revisionGap = 1_000_000
+export const revisionGap = 1_000_000
 
 /** Makes a store from a backup, in a directory that is empty or not there. */
 export async function restoreStore(
@@ -109,30 +109,36 @@ export async function restoreStore(
   }
   const revision = saved + revisionGap
   try {
-    await writeStore(files, directory, state.records, revision)
+    const position = { sequence: 1, revision }
+    const written = await writeContent(files, directory, state.records, position)
+    await writeMarker(files, directory, written.place, { closed: true })
+    await files.syncDirectory(directory)
+    // Last, so that an unfinished restore is no store.
+    await writeManifest(files, directory, written.manifest)
   } catch (error) {
     throw writeFailure(directory, error, 'nothing was restored; empty the directory and try again')
   }
   return { revision, records: state.records.length }
 }
 
-async function writeStore(
+/** Writes the files of a store without history; it is one when marker and manifest name them. */
+export async function writeContent(
   files: FileOps,
   directory: string,
   records: readonly StoredRecord[],
-  revision: number,
-): Promise<void> {
-  const position = { sequence: 1, revision, floor: revision }
+  { sequence, revision }: { readonly sequence: number; readonly revision: number },
+): Promise<{ readonly manifest: Manifest; readonly place: SyncedPlace }> {
+  const position = { sequence, revision, floor: revision }
   const header = newFileHeader({ kind: 'checkpoint', ...position })
-  const path = join(directory, checkpointName(1))
+  const path = join(directory, checkpointName(sequence))
   const content = { runs: [records], events: [], isLost: () => false }
   await writeCheckpoint(files, { path, header }, content)
   const segment = newFileHeader({ kind: 'segment', ...position })
   await (await SegmentWriter.create(files, directory, segment)).close()
-  await writeMarker(files, directory, unusedSegment(segment), { closed: true })
-  await files.syncDirectory(directory)
-  // Last, so that an unfinished restore is no store.
-  await writeManifest(files, directory, { checkpoint: 1, segments: [1] })
+  return {
+    manifest: { checkpoint: sequence, segments: [sequence] },
+    place: unusedSegment(segment),
+  }
 }
 
 async function readBackup(

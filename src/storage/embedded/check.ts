@@ -3,12 +3,11 @@ import { systemErrorCode } from '../../core/index.ts'
 import { defaultHistoryLimits } from '../mvcc/history.ts'
 import type { Mirror } from '../mvcc/mvcc.ts'
 import { StoreDamaged, StoreEndUnknown } from '../store.ts'
-import { structuralDamage } from './damage.ts'
+import { type LostValue, structuralDamage } from './damage.ts'
 import { formatVersion, manifestName } from './file-format.ts'
 import { type FileOps, nodeFiles } from './file-system.ts'
 import { readFormatVersion } from './manifest.ts'
-import { readStore } from './read-store.ts'
-import type { LostValue } from './segment-reader.ts'
+import { isCurrentValue, readStore } from './read-store.ts'
 
 /** Something wrong with a store, and where. */
 export interface StoreProblem {
@@ -83,10 +82,10 @@ export async function requireCurrentStore(files: FileOps, directory: string): Pr
 
 function problemOf(lost: LostValue, mirror?: Mirror): StoreProblem {
   const { record, path: file, offset } = lost
-  const live = mirror === undefined || mirror.peek(record.key) === record
+  const live = mirror === undefined || isCurrentValue(lost, mirror)
   const what = live
     ? `the value of ${record.key} at revision ${record.revision} fails its checksum; ` +
-      'delete or replace the object, or restore a backup'
+      'the server does not start; restore a backup, or remove the object by `store repair`'
     : `an earlier value of ${record.key}, of revision ${record.revision}, fails its checksum; ` +
       'no current object is affected'
   return { file, offset, key: record.key, what }

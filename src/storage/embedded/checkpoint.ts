@@ -1,7 +1,7 @@
 import type { MirrorSnapshot } from '../mvcc/mvcc.ts'
 import { positionIn } from '../mvcc/record-index.ts'
 import type { StoredRecord, StoreEvent } from '../store.ts'
-import { structuralDamage } from './damage.ts'
+import { type LostValue, structuralDamage } from './damage.ts'
 import { type FileHeader, fileHeaderLength } from './file-format.ts'
 import { createDataFile, type DataFile, type FileOps, removeIfThere } from './file-system.ts'
 import {
@@ -11,7 +11,7 @@ import {
   type RecordToWrite,
   recordKinds,
 } from './record-codec.ts'
-import { BatchReader, type LostValue, RecordMaker } from './segment-reader.ts'
+import { BatchReader, RecordMaker } from './segment-reader.ts'
 
 /** Small enough to encode without holding up the event loop. */
 const batchBytes = 256 * 1024

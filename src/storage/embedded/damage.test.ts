@@ -1,9 +1,11 @@
 import { basename } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { silentLogger, systemClock } from '../../core/index.ts'
+import { sealedPrefix } from '../sealed-store.ts'
 import { RecordDamaged, type Store, StoreDamaged, StoreWriteFailed } from '../store.ts'
 import { checkStore } from './check.ts'
 import { EmbeddedStore, openEmbeddedStore, realSystem } from './open-store.ts'
+import { repairStore } from './repair.ts'
 import { SimulatedDisk } from './simulated-disk.suite.ts'
 
 const directory = '/data/store'
@@ -54,71 +56,61 @@ const valuesOf = (store: Store): Record<string, string> =>
       .map(({ key, value }) => [key, value.toString()]),
   )
 
-describe('a flipped byte in a live value', () => {
-  test('is named and never served; all else is [GND-R26]', async () => {
+describe('a flipped byte in the value of a current object', () => {
+  test.each([
+    ['in the journal', false, segment],
+    ['in a checkpoint', true, `${directory}/checkpoint-0000000002.dat`],
+  ])(
+    '%s stops the start; check and repair name it [GND-R26, SEC-R1007]',
+    async (_, withCheckpoint, file) => {
+      const disk = await filledDisk(withCheckpoint)
+      const offset = damageText(disk, file, 'value of a')
+      await expect(openOn(disk)).rejects.toMatchObject({ code: 'STORE_DAMAGED', file })
+      await expect(openOn(disk)).rejects.toThrow(
+        /byte \d+: the value of \/a fails its checksum; restore.*store repair --data-dir \/data/,
+      )
+      const report = await checkStore(directory, disk)
+      expect(report).toMatchObject({ ok: false, records: 3, revision: 5 })
+      expect(report.problems).toMatchObject([{ file, key: '/a' }])
+      expect(report.problems[0]?.offset).toBeLessThan(offset)
+      expect(report.problems[0]?.what).toMatch(/value of \/a at revision 2 fails its checksum/)
+      expect(await repairStore(directory, { apply: false }, disk)).toMatchObject({
+        records: 2,
+        end: undefined,
+        removed: [{ key: '/a', file }],
+      })
+      await expect(openOn(disk)).rejects.toThrow(StoreDamaged)
+    },
+  )
+
+  test('is kept in a file by repair, which removes the object and no other [SEC-R1005, SEC-R1007]', async () => {
     const disk = await filledDisk(false)
     damageText(disk, segment, 'value of a')
+    const damaged = Buffer.from(disk.content(segment))
+    const plan = await repairStore(directory, { apply: true }, disk)
+    const [hurt] = plan?.removed ?? []
+    if (hurt?.keptIn === undefined) throw new Error('nothing was kept')
+    const record = damaged.subarray(hurt.offset, hurt.offset + hurt.bytes)
+    expect(disk.content(hurt.keptIn)).toEqual(record)
     const store = await openOn(disk)
-    expect(() => store.get('/a')).toThrow(RecordDamaged)
-    expect(() => store.get('/a')).toThrow(/\/a is damaged.*segment-0000000001\.log, byte \d+/)
-    expect(() => store.range('')).toThrow(RecordDamaged)
-    expect(() => store.range('/', { limit: 1 })).toThrow(RecordDamaged)
-    expect(() => store.watch('/a', store.oldestRevision, () => {})).toThrow(RecordDamaged)
-    expect(store.get('/b')?.value.toString()).toBe('second value of b')
-    expect(store.range('/b').runs.flat()).toHaveLength(1)
-  })
-
-  test('is found by a check, which names file, place and key [GND-R26]', async () => {
-    const disk = await filledDisk(false)
-    const offset = damageText(disk, segment, 'value of a')
-    const report = await checkStore(directory, disk)
-    expect(report).toMatchObject({ ok: false, records: 3, revision: 5 })
-    expect(report.problems).toMatchObject([{ file: segment, key: '/a' }])
-    expect(report.problems[0]?.offset).toBeLessThan(offset)
-    expect(report.problems[0]?.what).toMatch(/value of \/a at revision 2 fails its checksum/)
-  })
-
-  test.each<[string, (store: Store, revision: number) => Promise<unknown>]>([
-    ['replaced', (store, revision) => store.update('/a', Buffer.from('new'), revision)],
-    ['deleted', (store, revision) => store.delete('/a', revision)],
-  ])('is mended when the record is %s', async (_, mend) => {
-    const disk = await filledDisk(false)
-    damageText(disk, segment, 'value of a')
-    const store = await openOn(disk)
-    const damage = catchDamage(() => store.get('/a'))
-    await mend(store, damage.revision)
-    expect(() => store.range('')).not.toThrow()
-    // The past still holds what is lost; the present can be watched.
-    expect(() => store.range('', { revision: damage.revision })).toThrow(RecordDamaged)
-    expect(() => store.watch('', damage.revision, () => {})).toThrow(RecordDamaged)
-    expect(() => store.watch('', store.revision, () => {})).not.toThrow()
+    expect(valuesOf(store)).toEqual({ '/b': 'second value of b', '/c': 'value of c' })
+    await store.create('/a', Buffer.from('made again'))
     await store.close()
-    const again = await openOn(disk)
-    expect(() => again.range('')).not.toThrow()
-    expect(() => again.watch('', damage.revision, () => {})).toThrow(RecordDamaged)
-  })
-
-  test('a stale write to it does not show the value either', async () => {
-    const disk = await filledDisk(false)
-    damageText(disk, segment, 'value of a')
-    const store = await openOn(disk)
-    await expect(store.update('/a', Buffer.from('new'), 1)).rejects.toThrow(RecordDamaged)
-  })
-
-  test('stays known through checkpoints and restarts', async () => {
-    const disk = await filledDisk(false)
-    damageText(disk, segment, 'value of a')
-    const store = await openOn(disk, () => true)
-    for (let i = 0; i < 20; i++) await store.create(`/more/${i}`, Buffer.from('value'))
-    await store.close()
+    expect(await checkStore(directory, disk)).toMatchObject({ ok: true, records: 3 })
+    expect(await repairStore(directory, { apply: true }, disk)).toBeUndefined()
     expect(disk.paths()).not.toContain(segment)
-    const again = await openOn(disk)
-    expect(() => again.get('/a')).toThrow(RecordDamaged)
-    expect(again.range('/more/').runs.flat()).toHaveLength(20)
-    expect(await checkStore(directory, disk)).toMatchObject({
-      ok: false,
-      problems: [{ key: '/a' }],
-    })
+  })
+
+  test('of a sealed value is not given up by repair: keys come from a backup [SEC-R1007]', async () => {
+    const disk = new SimulatedDisk()
+    const store = await openOn(disk)
+    await store.create(`${sealedPrefix}signing-keys`, Buffer.from('the sealed keys'))
+    await store.close()
+    damageText(disk, segment, 'the sealed keys')
+    await expect(openOn(disk)).rejects.toThrow(StoreDamaged)
+    await expect(repairStore(directory, { apply: true }, disk)).rejects.toThrow(
+      /signing keys in .*signing-keys fail their checksum.*restore the latest backup/,
+    )
   })
 })
 
@@ -133,8 +125,19 @@ test('a damaged earlier value is only missed where it is asked for [GND-R26]', a
   })
   expect(() => store.range('/b', { revision: 3 })).toThrow(RecordDamaged)
   expect(() => store.watch('/b', 1, () => {})).toThrow(RecordDamaged)
+  await store.close()
+  const again = await openOn(disk, () => true)
+  for (let i = 0; i < 20; i++) await again.create(`/more/${i}`, Buffer.from('value'))
+  await again.close()
+  expect(disk.paths()).not.toContain(segment)
   const report = await checkStore(directory, disk)
   expect(report.problems[0]?.what).toMatch(/earlier value of \/b.*no current object is affected/)
+  expect(await repairStore(directory, { apply: true }, disk)).toMatchObject({
+    records: 23,
+    removed: [],
+    lostHistory: 1,
+  })
+  expect(await checkStore(directory, disk)).toMatchObject({ ok: true, records: 23 })
 })
 
 describe.each([
@@ -153,13 +156,11 @@ describe.each([
         outcomes.add(`${basename(path).replace(/-.*/, '')}: ${await outcomeOf(disk, whole)}`)
       }
     }
-    const expected = [
-      'MANIFEST: refused',
-      'segment: refused',
-      'segment: value named',
-      'synced: refused',
-    ]
-    if (withCheckpoint) expected.push('checkpoint: refused', 'checkpoint: value named')
+    // The earlier value of /b, which only the past needs.
+    const past = withCheckpoint ? 'checkpoint' : 'segment'
+    const expected = ['MANIFEST: refused', 'segment: refused', 'synced: refused']
+    if (withCheckpoint) expected.push('checkpoint: refused')
+    expected.push(`${past}: opened whole, check names an earlier value`)
     expect([...outcomes].toSorted()).toEqual(expected.toSorted())
   })
 
@@ -227,15 +228,6 @@ test('a torn end is removed with a line in the log', async () => {
   expect(warnings).toMatchObject([{ file: segment, offset: used }])
 })
 
-function catchDamage(read: () => unknown): RecordDamaged {
-  try {
-    read()
-  } catch (error) {
-    if (error instanceof RecordDamaged) return error
-  }
-  throw new Error('nothing was found damaged')
-}
-
 /** Up to the last byte that is not part of the zeros that a segment grows by. */
 function usedLength(content: Buffer): number {
   let length = content.length
@@ -243,23 +235,13 @@ function usedLength(content: Buffer): number {
   return length
 }
 
-/** What a damage leads to: `refused`, `value named` or `none`; anything else must not happen. */
+/** What a damage leads to: `refused`, or opened with every value; anything else must not happen. */
 async function outcomeOf(disk: SimulatedDisk, whole: Record<string, string>): Promise<string> {
   const { ok } = await checkStore(directory, disk)
   const store = await openOn(disk).catch((error: unknown) => error)
   if (store instanceof StoreDamaged) return ok ? 'refused, but the check saw nothing' : 'refused'
   if (!(store instanceof EmbeddedStore)) return `open failed with ${String(store)}`
-  for (const [key, value] of Object.entries(whole)) {
-    const held = readOrDamage(store, key)
-    if (!(held instanceof RecordDamaged) && held !== value) return `${key} is ${String(held)}`
-  }
-  return ok ? 'none' : 'value named'
-}
-
-function readOrDamage(store: Store, key: string): unknown {
-  try {
-    return store.get(key)?.value.toString()
-  } catch (error) {
-    return error
-  }
+  const held = JSON.stringify(valuesOf(store))
+  if (held !== JSON.stringify(whole)) return `opened with ${held}`
+  return ok ? 'opened whole, check saw nothing' : 'opened whole, check names an earlier value'
 }

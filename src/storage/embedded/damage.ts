@@ -1,6 +1,6 @@
 import { dirname } from 'node:path'
 import { systemErrorCode } from '../../core/index.ts'
-import { StoreDamaged, StoreEndUnknown, StoreWriteFailed } from '../store.ts'
+import { StoreDamaged, type StoredRecord, StoreEndUnknown, StoreWriteFailed } from '../store.ts'
 
 /** The error for a store that cannot be opened because of what is at one place of one file. */
 export function structuralDamage(file: string, offset: number, what: string): StoreDamaged {
@@ -11,22 +11,62 @@ export function structuralDamage(file: string, offset: number, what: string): St
   )
 }
 
-/** The error for a journal whose end nothing proves. */
-export function unknownEnd(
-  end: { readonly path: string; readonly offset: number; readonly revision: number } & {
-    readonly tail: string
-    readonly why: string
-  },
+interface DamagedEnd {
+  readonly path: string
+  readonly offset: number
+  readonly revision: number
+  readonly tail: string
+  readonly why: string
+}
+
+/** What an operator can do about damage that need not end the store. */
+const choices = (directory: string, kept: string): string =>
+  `restore the latest backup (sallyport store restore), or continue ${kept} ` +
+  `(sallyport store repair --data-dir ${dirname(directory)})`
+
+/** The error for a journal at whose end an acknowledged commit cannot be read. */
+export function lostEnd(end: DamagedEnd, directory: string): StoreDamaged {
+  const what = `acknowledged commits after revision ${end.revision} are missing: ${end.why}`
+  return new StoreDamaged(
+    `the store is damaged: ${end.path}, byte ${end.offset}: ${what}; ` +
+      choices(directory, 'with what can be read'),
+    { file: end.path, offset: end.offset, what },
+  )
+}
+
+/** A record whose value fails its checksum or was lost before. */
+export interface LostValue {
+  readonly record: StoredRecord
+  readonly path: string
+  readonly offset: number
+  /** Bytes that the record takes in the file. */
+  readonly length: number
+}
+
+/** The error for values of current objects that fail their checksums. */
+export function lostValues(
+  [first, ...others]: readonly [LostValue, ...LostValue[]],
   directory: string,
-): StoreEndUnknown {
+): StoreDamaged {
+  const { record, path: file, offset } = first
+  const more = others.length === 0 ? '' : `, and ${others.length} more (sallyport store check)`
+  const what = `the value of ${record.key} fails its checksum${more}`
+  return new StoreDamaged(
+    `the store is damaged: ${file}, byte ${offset}: ${what}; ` +
+      choices(directory, 'without these objects'),
+    { file, offset, what },
+  )
+}
+
+/** The error for a journal whose end nothing proves. */
+export function unknownEnd(end: DamagedEnd, directory: string): StoreEndUnknown {
   const rest = end.tail === 'zeros' ? 'nothing follows it' : 'bytes that cannot be read follow it'
   const what =
     `cannot tell whether acknowledged commits are missing after revision ${end.revision}: ` +
     `${end.why}; ${rest}`
   return new StoreEndUnknown(
     `the end of the journal cannot be verified: ${end.path}, byte ${end.offset}: ${what}; ` +
-      'restore the latest backup (sallyport store restore), or continue with what can be read ' +
-      `(sallyport store repair --data-dir ${dirname(directory)})`,
+      choices(directory, 'with what can be read'),
     { file: end.path, offset: end.offset, what },
   )
 }

@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { silentLogger, systemClock } from '../../core/index.ts'
-import { RecordDamaged, StoreDamaged, StoreEndUnknown } from '../store.ts'
+import { RevisionCompacted, StoreDamaged, StoreEndUnknown } from '../store.ts'
 import { backupStore, restoreStore } from './backup.ts'
 import { checkStore } from './check.ts'
 import { EmbeddedStore, openEmbeddedStore, realSystem } from './open-store.ts'
@@ -131,7 +131,7 @@ function flip(content: Buffer, at: number): void {
   content.writeUInt8(content.readUInt8(at) ^ (1 << (at % 8)), at)
 }
 
-/** `refused`, `whole` (all that was acknowledged, or an error for it), or what is missing. */
+/** `refused`, `whole` (all that was acknowledged), or what is missing. */
 async function outcomeOf(disk: SimulatedDisk): Promise<string> {
   const report = await checkStore(directory, disk)
   const store = await openOn(disk).catch((error: unknown) => error)
@@ -141,13 +141,9 @@ async function outcomeOf(disk: SimulatedDisk): Promise<string> {
     return unknown === report.isEndUnknown ? 'refused' : 'check and start disagree on the end'
   }
   if (!(store instanceof EmbeddedStore)) return `open failed with ${String(store)}`
-  const missing = Object.entries(acknowledged).filter(([key, value]) => {
-    try {
-      return store.get(key)?.value.toString() !== value
-    } catch (error) {
-      return !(error instanceof RecordDamaged) || report.ok
-    }
-  })
+  const missing = Object.entries(acknowledged).filter(
+    ([key, value]) => store.get(key)?.value.toString() !== value,
+  )
   return missing.length === 0 ? 'whole' : `${missing.map(([key]) => key).join()} missing silently`
 }
 
@@ -248,7 +244,11 @@ describe('store repair', () => {
     tail.writeUInt8(tail.readUInt8(30) ^ 1, 30)
     tail.copy(disk.content(segment), lastBatch)
     disk.forget(marker)
-    return { disk: disk.copy(), tail, kept: `${directory}/discarded-1-${lastBatch}.bin` }
+    return {
+      disk: disk.copy(),
+      tail,
+      kept: `${directory}/discarded-segment-0000000001-${lastBatch}.bin`,
+    }
   }
 
   test('says what it would discard and changes nothing [SEC-R1005]', async () => {
@@ -257,9 +257,8 @@ describe('store repair', () => {
     expect(await repairStore(directory, { apply: false }, disk)).toMatchObject({
       revision: 3,
       records: 2,
-      bytes: tail.length,
-      keptIn: kept,
-      why: 'the file "synced" is missing',
+      end: { bytes: tail.length, keptIn: kept, why: 'the file "synced" is missing' },
+      removed: [],
     })
     expect(disk.paths().map((path) => disk.content(path).toString('hex'))).toEqual(before)
   })
@@ -292,6 +291,28 @@ describe('store repair', () => {
     }
   })
 
+  test('gives up an acknowledged commit at the end that cannot be read [SEC-R1005]', async () => {
+    const { disk, store, lastBatch } = await history()
+    await store.close()
+    flip(disk.content(segment), lastBatch + 30)
+    await expect(openOn(disk)).rejects.toThrow(
+      /acknowledged commits after revision 3 are missing.*store repair --data-dir \/data/,
+    )
+    expect(await checkStore(directory, disk)).toMatchObject({ ok: false })
+    expect(await repairStore(directory, { apply: true }, disk)).toMatchObject({
+      end: { why: 'an acknowledged commit at its end cannot be read' },
+    })
+    expect((await openOn(disk)).range('').runs.flat()).toHaveLength(2)
+  })
+
+  test('gives out no revision again that a client may remember [SEC-R1008]', async () => {
+    const { disk } = await damaged()
+    await repairStore(directory, { apply: true }, disk)
+    const store = await openOn(disk)
+    expect(() => store.watch('', 4, () => {})).toThrow(RevisionCompacted)
+    expect((await store.create('/d', Buffer.from('d'))).revision).toBeGreaterThan(1_000_000)
+  })
+
   test('does not touch a sound store, nor one with damage before its end [SEC-R1005]', async () => {
     const { disk, store } = await history()
     await store.close()
@@ -299,6 +320,22 @@ describe('store repair', () => {
     flip(disk.content(segment), 70)
     await expect(repairStore(directory, { apply: true }, disk)).rejects.toThrow(StoreDamaged)
   })
+})
+
+test('a marker that does not know the newest segment proves nothing, of whatever boot [SEC-R1003]', async () => {
+  const { disk, store, markers } = await history()
+  await store.compact()
+  await store.create('/d', Buffer.from('the value of d'))
+  const next = `${directory}/segment-0000000002.log`
+  const end = usedLength(disk.content(next))
+  for (const after of [disk.afterKill(), disk.afterPowerLoss()]) {
+    for (const [age, content] of markers.entries()) {
+      const copy = after.copy()
+      copy.put(marker, Buffer.from(content))
+      copy.content(next).fill(0, end - 5)
+      expect([age, await outcomeOf(copy)]).toEqual([age, 'refused'])
+    }
+  }
 })
 
 describe('a store of format version 1', () => {

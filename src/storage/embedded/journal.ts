@@ -84,7 +84,7 @@ export class Journal {
       throw error
     })
     try {
-      marker.announce(sequence)
+      await marker.announce(sequence)
       await manifest.addSegment(sequence, old.isEmpty ? old.sequence : undefined)
       marker.set(placeIn(next))
     } catch (error) {

@@ -10,13 +10,13 @@ import {
   Durability,
   defaultCheckpointRule,
 } from './checkpoints.ts'
-import { writeFailure } from './damage.ts'
+import { type LostValue, lostValues, writeFailure } from './damage.ts'
 import { checkpointName, fileHeaderLength, formatVersion, segmentName } from './file-format.ts'
 import { type FileOps, nodeFiles, openDataFile } from './file-system.ts'
 import { Journal, placeIn, repairTail } from './journal.ts'
 import { ManifestKeeper, readFormatVersion, readManifest, writeManifest } from './manifest.ts'
 import { prepareDirectory, removeLeftovers } from './prepare-directory.ts'
-import { readStore, type StoreContent } from './read-store.ts'
+import { isCurrentValue, readStore, type StoreContent } from './read-store.ts'
 import { SegmentWriter } from './segment-writer.ts'
 import { readMarker, readVersion1Place, SyncedMarker, writeMarker } from './synced-marker.ts'
 
@@ -153,17 +153,24 @@ export async function openEmbeddedStore(
   }
 }
 
-function readContent(options: EmbeddedStoreOptions, files: FileOps): Promise<StoreContent> {
+/** Throws `StoreDamaged` if the value of a current object is lost: the operator decides. */
+async function readContent(options: EmbeddedStoreOptions, files: FileOps): Promise<StoreContent> {
   const { directory, log, history = defaultHistoryLimits } = options
-  return readStore({
+  const lost: LostValue[] = []
+  const content = await readStore({
     files,
     directory,
     limits: history,
     onSinkFailure: (err) => log.error({ err }, 'watch sink failed'),
-    onLostValue: ({ record, path, offset }) => {
+    onLostValue: (value) => {
+      const { record, path, offset } = value
       log.error({ key: record.key, file: path, offset }, 'a stored value fails its checksum')
+      lost.push(value)
     },
   })
+  const [first, ...others] = lost.filter((value) => isCurrentValue(value, content.mirror))
+  if (first) throw lostValues([first, ...others], directory)
+  return content
 }
 
 async function openForWriting(

@@ -3,12 +3,12 @@ import type { HistoryLimits } from '../mvcc/history.ts'
 import { firstRevision, Mirror } from '../mvcc/mvcc.ts'
 import type { StoreEvent } from '../store.ts'
 import { readCheckpoint } from './checkpoint.ts'
-import { structuralDamage, unknownEnd } from './damage.ts'
+import { type LostValue, lostEnd, structuralDamage, unknownEnd } from './damage.ts'
 import { checkpointName, manifestName, segmentName } from './file-format.ts'
 import { type DataFile, type FileOps, openDataFile } from './file-system.ts'
 import { type Manifest, readManifest } from './manifest.ts'
 import { type FramedRecord, recordKinds } from './record-codec.ts'
-import { type LostValue, RecordMaker, readSegment } from './segment-reader.ts'
+import { RecordMaker, readSegment } from './segment-reader.ts'
 import { type JournalEnd, judgeEnd, readMarker } from './synced-marker.ts'
 
 /** The files of a store, open for reading. */
@@ -76,11 +76,11 @@ export interface StoreReading {
   readonly onSinkFailure: (error: unknown) => void
   /** Told of every value that fails its checksum, also of those that nothing holds any more. */
   readonly onLostValue: (lost: LostValue) => void
-  /** Decides about an end of the journal that nothing proves; to throw is usual. */
+  /** Continues at an end of the journal that is unproven or unreadable; without it that throws. */
   readonly onUnknownEnd?: (end: UnknownEnd) => void
 }
 
-/** An end of the journal after which acknowledged commits may be missing. */
+/** An end of the journal after which acknowledged commits are or may be missing. */
 export interface UnknownEnd extends JournalEnd {
   readonly path: string
   /** The last revision that can be read. */
@@ -98,6 +98,10 @@ export interface StoreContent {
   readonly syncedOffset: number
   readonly journalBytes: number
 }
+
+/** Whether the lost value is that of a current object, not an earlier one. */
+export const isCurrentValue = ({ record }: LostValue, mirror: Mirror): boolean =>
+  mirror.peek(record.key) === record
 
 /** Reads a whole store and changes nothing; a server may be writing to it. */
 export async function readStore(how: StoreReading): Promise<StoreContent> {
@@ -149,6 +153,7 @@ async function replaySegments(
     if (segment.header.revision !== mirror.revision) {
       throw structuralDamage(segment.path, 0, `revisions after ${mirror.revision} are missing`)
     }
+    const { path } = segment
     end = await readSegment(segment, {
       apply: (records) => replay(records, segment.path, mirror, how),
       endRevision: store.segments[i + 1]?.header.revision,
@@ -156,11 +161,16 @@ async function replaySegments(
         const marker = await readMarker(how.files, how.directory)
         const verdict = judgeEnd(marker, segment.header, found)
         if (typeof verdict === 'string') return verdict
-        const { path } = segment
         const unknown = { ...found, path, revision: mirror.revision, why: verdict.unknown }
         if (how.onUnknownEnd === undefined) throw unknownEnd(unknown, how.directory)
         how.onUnknownEnd(unknown)
         return 'end'
+      },
+      giveUp: (found) => {
+        const why = 'an acknowledged commit at its end cannot be read'
+        const lost = { ...found, path, revision: mirror.revision, why }
+        if (how.onUnknownEnd === undefined) throw lostEnd(lost, how.directory)
+        how.onUnknownEnd(lost)
       },
     })
     journalBytes += end.offset

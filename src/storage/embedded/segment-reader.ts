@@ -1,5 +1,5 @@
 import type { StoredRecord } from '../store.ts'
-import { structuralDamage } from './damage.ts'
+import { type LostValue, structuralDamage } from './damage.ts'
 import { type FileHeader, fileHeaderLength } from './file-format.ts'
 import type { DataFile, OpenFile } from './file-system.ts'
 import {
@@ -161,6 +161,8 @@ export interface SegmentReading {
   readonly endRevision: number | undefined
   /** Judges the place where the last segment seems to end, as of now. */
   judge(end: JournalEnd): Promise<Exclude<EndVerdict, object>>
+  /** Decides about an acknowledged commit at the end that cannot be read; to throw is usual. */
+  giveUp(end: JournalEnd): void
 }
 
 /** Batches of a journal are small and many. */
@@ -188,6 +190,10 @@ export async function readSegment(source: DataFile, how: SegmentReading): Promis
         const isPast = how.endRevision !== undefined || (await reader.hasBatchAfter(offset))
         if (!isPast && (await how.judge(end)) === 'end') return end
         found = await reader.batchAfresh(offset)
+        if (!isPast && found.type !== 'batch') {
+          how.giveUp(end)
+          return end
+        }
       }
     }
     if (found.type !== 'batch') {
@@ -202,13 +208,6 @@ export async function readSegment(source: DataFile, how: SegmentReading): Promis
 
 const isIntact = (found: FoundBatch): boolean => found.type === 'batch' && found.intact
 
-/** A record whose value fails its checksum or was lost before. */
-export interface LostValue {
-  readonly record: StoredRecord
-  readonly path: string
-  readonly offset: number
-}
-
 /** Makes records of what was read from one file and tells of those whose value is lost. */
 export class RecordMaker {
   readonly path: string
@@ -221,11 +220,11 @@ export class RecordMaker {
 
   /** The record with the value that `framed` carries, or with none if that is damaged. */
   make(framed: FramedRecord, revision: number): StoredRecord {
-    const { key, value, offset } = framed
+    const { key, value, offset, length } = framed
     if (framed.intact && !framed.lost) return { key, value, revision }
     // The damaged bytes go no further: nothing that reads the record later can serve them.
     const record = { key, value: Buffer.alloc(0), revision }
-    this.#onLost({ record, path: this.path, offset })
+    this.#onLost({ record, path: this.path, offset, length })
     return record
   }
 }

@@ -89,13 +89,12 @@ function isCurrent(
 ): boolean {
   const synced = place.segment.sequence === sequence ? place.offset : undefined
   if (closed) return synced === offset && tail === 'zeros'
+  if (sequence > place.lastSequence) return false
   // After a loss of power the marker may be any earlier one.
   if (!sameBoot) return true
   if (synced === offset) return true
   if (tail !== 'zeros') return false
-  return synced === undefined
-    ? sequence <= place.lastSequence && lastBatch === undefined
-    : synced === lastBatch
+  return synced === undefined ? lastBatch === undefined : synced === lastBatch
 }
 
 /** Reads the marker. */
@@ -164,8 +163,10 @@ export class SyncedMarker {
   }
 
   /** Notes that a segment is about to be added to the manifest. */
-  announce(sequence: number): void {
+  async announce(sequence: number): Promise<void> {
     this.set({ ...this.#place, lastSequence: sequence })
+    // On disk before the manifest: no crash leaves a marker that has not heard of its newest segment.
+    await this.#file.sync()
   }
 
   async close(): Promise<void> {
