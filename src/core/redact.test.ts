@@ -24,6 +24,9 @@ test.each([
 })
 
 const jwt = 'eyJhbGciOiJFUzI1NiJ9.c2VjcmV0LXBheWxvYWQ.c2lnbmF0dXJl'
+const token = 'abcdef.0123456789abcdef'
+const entities = (entity: (code: number) => string): string =>
+  Array.from(Buffer.from(token), entity).join('')
 const pem = '-----BEGIN EC PRIVATE KEY-----\nMHcCAQEE\nhunter\n-----END EC PRIVATE KEY-----'
 
 describe('a credential', () => {
@@ -48,6 +51,20 @@ describe('a credential', () => {
     ['one that ends a sentence', 'token abcdef.abcdefghijklmnop.', 'token abcdef.REDACTED.'],
     ['one with a dash behind it', 'abcdef.abcdefghijklmnop- x', 'abcdef.REDACTED- x'],
     ['one escaped as in C', 'abcdef\\x2e0123456789abcdef', 'abcdef.REDACTED'],
+    ['one in capitals', 'ABCDEF.0123456789ABCDEF', 'ABCDEF.REDACTED'],
+    ['one in hexadecimal', `x/${Buffer.from(token).toString('hex')}/y`, 'x/REDACTED/y'],
+    ['one in hexadecimal capitals', Buffer.from(token).toString('hex').toUpperCase(), 'REDACTED'],
+    ['one in HTML entities', entities((code) => `&#${code};`), 'abcdef.REDACTED'],
+    [
+      'one in hexadecimal entities',
+      entities((code) => `&#x${code.toString(16)};`),
+      'abcdef.REDACTED',
+    ],
+    [
+      'one in entities in a URL',
+      encodeURIComponent(entities((code) => `&#${code};`)),
+      'abcdef.REDACTED',
+    ],
     ['one escaped whole', '\\x61bcdef\\x2e0123456789\\x61bcdef', 'abcdef.REDACTED'],
     [
       'two bootstrap tokens',
@@ -86,6 +103,8 @@ test.each([
   'Basic Constraints',
   '/api/v1/namespaces/a/pods?labelSelector=app%3Dweb&limit=500',
   'validatingadmissionpolicybindings',
+  'at Immediate.processImmediate (node:internal)',
+  'a &#39;quoted&#39; word &amp; more',
 ])('[SEC-R1503] %s stays as it is', (text) => {
   expect(redact(text)).toBe(text)
 })

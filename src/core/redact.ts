@@ -7,7 +7,7 @@ const redacted = 'REDACTED'
 
 /**
  * Removes everything that has the shape of a credential, in the spellings in which one can get into
- * a text: plain, percent-encoded, escaped as in JSON, base64. Bootstrap tokens, JWTs, bearer and
+ * a text: plain, percent-encoded, escaped as in JSON or HTML, hexadecimal, base64. Bootstrap tokens, JWTs, bearer and
  * basic credentials, passwords in URLs, values of parameters with the name of a credential, private
  * keys. The only way to a `RedactedText`, which audit and log sinks require.
  *
@@ -68,15 +68,16 @@ function redactPlain(text: string): string {
   return hasToken(clean) ? clean.replace(bootstrapToken, redactToken) : clean
 }
 
-/** The id is public and stays. Longer secrets than Kubernetes' are ours. */
-const bootstrapToken = /([a-z0-9]{6})\.([a-z0-9]{16,})([.-](?=[a-z0-9]))?/g
+/** The id is public and stays. Longer secrets than Kubernetes' are ours. Capitals are as good as the token. */
+const bootstrapToken = /([a-z0-9]{6})\.([a-z0-9]{16,})([.-](?=[a-z0-9]))?/gi
 
 /**
  * A secret without any digit is rare (1 of 200), and words of that length are not: such a one is
- * taken for a word if it is longer, or goes on like a domain name (`admissionregistration.k8s.io`).
+ * taken for a word if it is longer, goes on like a domain name (`admissionregistration.k8s.io`), or
+ * has capitals (`Immediate.processImmediate`).
  */
 const redactToken = (match: string, id: string, secret: string, next = ''): string =>
-  !/\d/.test(secret) && (secret.length > minSecretLength || next !== '')
+  !/\d/.test(secret) && (secret.length > minSecretLength || next !== '' || /[A-Z]/.test(secret))
     ? match
     : `${id}.${redacted}${next}`
 
@@ -146,10 +147,11 @@ function withoutJwts(words: string): string {
 }
 
 /** A run without delimiters. A backslash belongs to it only where it begins an escape: others may be of JSON around it. */
-const word = /(?:[^\s"'<>/?&=,;\\]|\\{1,8}(?:u0|x[02-7]))+/g
-/** An escape of a printable character: of URLs, of JSON and of programming languages. */
-const escape = /%([2-7][0-9A-Fa-f])|\\{1,8}[ux]0{0,2}([2-7][0-9A-Fa-f])/g
-const hasEscape = new RegExp(escape.source)
+const word = /(?:[^\s"'<>/?&=,;\\]|\\{1,8}(?:u0|x[02-7])|&#x?[0-9A-Fa-f]{1,6};)+/g
+/** An escape of a printable character: of URLs, of JSON, of programming languages and of HTML. */
+const escape =
+  /%([2-7][0-9A-Fa-f])|\\{1,8}[ux]0{0,2}([2-7][0-9A-Fa-f])|&#x0{0,4}([2-7][0-9A-Fa-f]);|&#0{0,4}(3[2-9]|[4-9]\d|1[01]\d|12[0-6]);/gi
+const hasEscape = new RegExp(escape.source, 'i')
 /** A text can be encoded again and again; clients and proxies do so at most this often. */
 const maxDecodings = 4
 /** Longer words with escapes are removed without a look: four rounds of decoding would take too long. */
@@ -171,17 +173,24 @@ function redactEncoded(encoded: string): string {
 }
 
 const decoded = (text: string): string =>
-  text.replace(escape, (_match, percent: string | undefined, unicode: string | undefined) =>
-    String.fromCharCode(Number.parseInt(percent ?? unicode ?? '', 16)),
-  )
+  text.replace(escape, (_match, ...groups: (string | undefined)[]) => {
+    const [percent, unicode, entity, decimal] = groups
+    const hex = percent ?? unicode ?? entity
+    return String.fromCharCode(hex ? Number.parseInt(hex, 16) : Number(decimal))
+  })
 
 /** Base64 of a token has neither `+` nor `/`. At its ends a character may mix with its neighbours. */
 const longRun = /[A-Za-z0-9]{29,}/g
 const credentialInBase64 = /[a-z0-9]{5}\.[a-z0-9]{15}|eyJ[\w-]{5,}\.|PRIVATE KEY/
-const hexadecimal = /^[0-9a-f]+$/
+/** A bootstrap token in hexadecimal has at least this many digits. */
+const hexadecimal = /[0-9a-f]{46,}/gi
 
 function redactBase64(run: string): string {
-  if (hexadecimal.test(run)) return run
+  for (const [digits] of run.matchAll(hexadecimal))
+    for (const offset of [0, 1])
+      if (credentialInBase64.test(Buffer.from(digits.slice(offset), 'hex').toString('latin1')))
+        return redacted
+  if (/^[0-9a-f]+$/i.test(run)) return run
   for (let offset = 0; offset < 4; offset++)
     if (credentialInBase64.test(Buffer.from(run.slice(offset), 'base64').toString('latin1')))
       return redacted
