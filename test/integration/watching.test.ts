@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type { ClientHttp2Stream } from 'node:http2'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { KubeObject } from '../../src/core/index.ts'
+import { eventually } from '../support/eventually.ts'
 import type { Answer, HttpsCaller, WatchedEvent } from '../support/https-caller.ts'
 import { type InProcessServer, startInProcess } from '../support/in-process-server.ts'
 
@@ -166,6 +167,26 @@ async function linesOf(stream: ClientHttp2Stream, wanted: number): Promise<strin
   }
   throw new Error('the watch is over')
 }
+
+test('a client that leaves during the initial state leaves no timer behind [SEC-R610]', async () => {
+  // More than may wait in memory, so that the initial state waits for the client.
+  for (const name of ['a', 'b', 'c'])
+    await admin.post(path, { metadata: { name }, data: { text: 'x'.repeat(600 * 1024) } })
+  const openWatches = async (): Promise<string | undefined> =>
+    /^apiserver_longrunning_requests\S* (\d+)$/m.exec((await admin.get('/metrics')).text)?.[1]
+  const before = await openWatches()
+  const timers = vi.getTimerCount()
+  const session = await admin.http2({ settings: { initialWindowSize: 0 } } as object)
+  const stream = session.request({
+    ':path': `${path}?watch=true&allowWatchBookmarks=true`,
+    ...admin.headers,
+  })
+  await once(stream, 'response')
+  expect(await openWatches()).not.toBe(before)
+  session.destroy()
+  await eventually('the watch is over', async () => (await openWatches()) === before)
+  expect(vi.getTimerCount()).toBe(timers)
+})
 
 describe('bookmarks [GND-R56]', () => {
   test('say how far a quiet watch has come, and can be resumed from', async () => {

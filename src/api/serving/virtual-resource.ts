@@ -12,6 +12,7 @@ import {
   notFound,
   toKubeStatus,
 } from '../../core/index.ts'
+import { reportUnread } from '../../http/index.ts'
 import type { Column } from '../kinds/define-kind.ts'
 import { type RequestCall, wantsPretty } from './call.ts'
 import type { Extension, ResourceHandler } from './resource-api.ts'
@@ -175,7 +176,7 @@ async function sendWatch(call: LiveCall): Promise<void> {
   const form = streamForm(request.request.headers.accept)
   const isWanted = selected(call)
   const write = (type: string, object: unknown): void => {
-    response.write(`${JSON.stringify({ type, object })}\n`)
+    if (!response.write(`${JSON.stringify({ type, object })}\n`)) reportUnread(response)
     if (response.writableLength > maxUnreadBytes)
       response.destroy(new Error('the client does not read its watch'))
   }

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { apiVersionOf, type Kind, type KubeObject, type KubeStatus } from '../../core/index.ts'
+import { reportUnread } from '../../http/index.ts'
 import type { StoreEvent } from '../../storage/index.ts'
 import type { KindDefinition } from '../kinds/define-kind.ts'
 import { decodeObject, type KindBytes, objectBytes } from '../registry/object-bytes.ts'
@@ -247,6 +248,9 @@ export function writeShared(response: ServerResponse, data: Buffer): void {
   const { socket } = response
   // Without a socket, an earlier answer on this connection is still on its way.
   const isShort = data.length <= maxCopiedBytes
-  if (isShort && response.chunkedEncoding && socket?.writable) socket.write(chunkOf(data))
-  else response.write(data)
+  const isFlowing =
+    isShort && response.chunkedEncoding && socket?.writable
+      ? socket.write(chunkOf(data))
+      : response.write(data)
+  if (!isFlowing) reportUnread(response)
 }

@@ -1,4 +1,5 @@
 import { ApiError, longestTimerMs, toKubeStatus } from '../../core/index.ts'
+import { reportUnread } from '../../http/index.ts'
 import type { StoredRecord, Subscription } from '../../storage/index.ts'
 import { listObjects } from '../registry/list.ts'
 import { parseResourceVersion, waitForRevision } from '../registry/resource-version.ts'
@@ -133,8 +134,9 @@ class OpenWatch {
   }
 
   /** Writes as fast as the client reads; for what is too much to wait in memory. */
-  writeSlowly(lines: Iterable<Buffer>): Promise<void> {
-    return writePaced(this.#call.response, lines, () => !this.#open)
+  async writeSlowly(lines: Iterable<Buffer>): Promise<void> {
+    await writePaced(this.#call.response, lines, () => !this.#open)
+    if (this.#open) reportUnread(this.#call.response)
   }
 
   follow(subscribe: () => Subscription): void {
@@ -162,6 +164,8 @@ class OpenWatch {
   }
 
   startTimers(query: WatchQuery, encoder: EventEncoder): void {
+    // A client may leave during the initial state; nothing would clear these timers any more.
+    if (!this.#open) return
     const { minTimeoutMs, bookmarkEveryMs } = this.#limits
     const lifeMs =
       query.timeoutSeconds === undefined || query.timeoutSeconds === 0

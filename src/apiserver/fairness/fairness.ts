@@ -117,9 +117,19 @@ export class Fairness {
   /** Gives the permit back and counts what the client has to read instead; cuts it if that is too much. */
   worked(ticket: Ticket, unreadBytes: number): void {
     this.#queueOf(ticket)?.leave(ticket)
+    this.unread(ticket, unreadBytes)
+  }
+
+  /** Counts what the client of a stream has to read; cuts it if that is too much. */
+  unread(ticket: Ticket, unreadBytes: number): void {
     if (this.#held[ticket.level].hold(ticket, unreadBytes)) return
     this.#held[ticket.level].release(ticket)
     ticket.cut(new Error('the client does not read its responses'))
+  }
+
+  /** The client of a stream has read everything. */
+  read(ticket: Ticket): void {
+    this.#held[ticket.level].release(ticket)
   }
 
   /** Gives everything back; safe in every state, and twice. */

@@ -107,6 +107,7 @@ export class Exchange implements AuditNotes {
   place = -1
   readonly #owner: ExchangeOwner
   #hasLeftHttp = false
+  #followsDrain = false
   #authentication: Authentication | undefined
   #controller: AbortController | undefined
   #abortedBecause: Error | undefined
@@ -176,6 +177,16 @@ export class Exchange implements AuditNotes {
   onEnd(then: () => void): void {
     this.#whenOver ??= []
     this.#whenOver.push(then)
+  }
+
+  /** Has something done whenever the connection has sent what waited on it; only the first call counts. */
+  onDrain(then: () => void): void {
+    if (this.#followsDrain) return
+    this.#followsDrain = true
+    // On HTTP/1.1 a watch also writes to the socket itself, of which its response does not know.
+    const source = this.request.httpVersionMajor === 1 ? this.request.socket : this.response
+    source.on('drain', then)
+    this.onEnd(() => source.off('drain', then))
   }
 
   /** To be called once, when nobody waits for the answer any more. */

@@ -1,8 +1,9 @@
 import { once } from 'node:events'
-import type { ClientHttp2Session } from 'node:http2'
+import type { ClientHttp2Session, ClientHttp2Stream } from 'node:http2'
 import type { TLSSocket } from 'node:tls'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { writePaced } from '../../api/serving/response.ts'
+import { writeShared } from '../../api/serving/watch-events.ts'
 import type { Authentication } from '../../core/index.ts'
 import { readBody } from '../../http/index.ts'
 import { labAuthority, labMaterial, TlsLab } from '../../http/tls-lab.suite.ts'
@@ -282,6 +283,58 @@ describe('what clients hold in memory is bounded [SEC-R603]', () => {
     // Nothing is read before the server has given up.
     await until(() => heldBy(fairness) === 0)
     await expect(once(socket.resume(), 'close')).resolves.toBeDefined()
+  })
+})
+
+describe('unread events of streams count like unread responses [SEC-R609]', () => {
+  const event = Buffer.alloc(512 * 1024, 'x')
+  /** Sends `count` events at once and stays open, as a watch does. */
+  const watchOf =
+    (count: number): RouteHandler =>
+    (_request, response, signal) => {
+      response.writeHead(200).flushHeaders()
+      for (let i = 0; i < count; i++) writeShared(response, event)
+      return new Promise((resolve) => signal.addEventListener('abort', () => resolve()))
+    }
+
+  test.each(['one user', 'service accounts of one namespace'])(
+    'of %s: watches beyond the share are cut',
+    async (kind) => {
+      const { fairness, port } = await attacked(
+        { resources: watchOf(8) },
+        { longRunning: 1_000, maxHeldBytesPerUser: 10 * 2 ** 20 },
+      )
+      const sockets: TLSSocket[] = []
+      for (let n = 0; n < attackers; n++) {
+        const socket = await lab.connect(port)
+        socket.on('error', () => {})
+        socket.pause().write(headOf('GET', `${pods}?watch=1`, kinds[kind]?.(n)))
+        sockets.push(socket)
+      }
+      // At most two of them fit.
+      await until(() => fairness.held().some(({ bytes }) => bytes > 0))
+      await until(() => fairness.running('longRunning') <= 2)
+      expect(heldBy(fairness)).toBeLessThanOrEqual(10 * 2 ** 20)
+      for (const socket of sockets) socket.destroy()
+      await until(() => heldBy(fairness) === 0)
+    },
+  )
+
+  test.each([false, true])('nothing counts once it is read, HTTP/2: %s', async (isHttp2) => {
+    const { fairness, port } = await attacked({ resources: watchOf(8) })
+    const path = `${pods}?watch=1`
+    let paused: TLSSocket | ClientHttp2Stream
+    if (isHttp2) paused = lab.http2(port).request({ ':path': path, authorization: 'Bearer eve' })
+    else {
+      paused = await lab.connect(port)
+      paused.write(headOf('GET', path, 'eve'))
+    }
+    paused.pause()
+    await until(() => heldBy(fairness) > 0)
+    paused.on('data', () => {})
+    paused.resume()
+    await until(() => heldBy(fairness) === 0)
+    expect(fairness.running('longRunning')).toBe(1)
   })
 })
 

@@ -54,7 +54,7 @@ export class PipelineRunner implements ExchangeOwner {
     const exchange = new Exchange(request, response, this)
     response.on('error', this.#onError)
     response.on('close', () => this.#end(exchange))
-    onClientWait(response, () => this.#worked(exchange))
+    onClientWait(response, () => this.#waits(exchange))
     this.#begin(exchange)
   }
 
@@ -122,6 +122,17 @@ export class PipelineRunner implements ExchangeOwner {
     } catch (error) {
       this.fail(exchange, error)
     }
+  }
+
+  /** A stream keeps its permit while its client reads; what is unread counts until it is read. */
+  #waits(exchange: Exchange): void {
+    const { longRunning, response, ticket } = exchange
+    if (!longRunning || response.writableEnded) return this.#worked(exchange)
+    if (exchange.over || response.destroyed || ticket === undefined) return
+    const unread = response.writableLength
+    if (unread === 0) return this.#parts.fairness.read(ticket)
+    exchange.onDrain(() => this.#waits(exchange))
+    this.#parts.fairness.unread(ticket, unread)
   }
 
   /** What remains is the client's time: the permit is given back, and its unread bytes are counted. */
