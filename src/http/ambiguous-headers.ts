@@ -44,6 +44,11 @@ type Request = Pick<IncomingMessage, 'rawHeaders' | 'headers' | 'httpVersion'> &
 /** Connections of HTTP/1 on which an ambiguous request was seen. */
 const poisoned = new WeakSet()
 
+/** Has everything that follows a refused request on its connection ignored. */
+export function ignoreFollowing(request: Request): void {
+  if (request.socket && !isHttp2(request)) poisoned.add(request.socket)
+}
+
 /** Whether an ambiguous request was seen on a connection: requests that follow on it must be ignored. */
 export const isPoisoned = (socket: object): boolean => poisoned.has(socket)
 
@@ -54,7 +59,7 @@ export const isPoisoned = (socket: object): boolean => poisoned.has(socket)
 export function refuseAmbiguousHeaders(request: Request): void {
   const problem = ambiguityOf(request)
   if (problem === undefined) return
-  if (request.socket && !isHttp2(request)) poisoned.add(request.socket)
+  ignoreFollowing(request)
   throw badRequest(problem)
 }
 
@@ -67,6 +72,8 @@ function ambiguityOf(request: Request): string | undefined {
     return 'the headers host and :authority name different hosts'
   const problem = headerAmbiguity(request.rawHeaders)
   if (problem !== undefined || isHttp2(request)) return problem
+  // Not by Node's `requireHostHeader`, which responds itself and then serves what follows on the connection.
+  if (httpVersion === '1.1' && headers.host === undefined) return 'the header host is missing'
   const { 'transfer-encoding': transferEncoding, 'content-length': contentLength } = headers
   return framingProblem({ httpVersion, transferEncoding, contentLength })
 }

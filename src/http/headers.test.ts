@@ -28,11 +28,12 @@ test('headers are left out by what their names fold to', () => {
 
 describe('a request that could be read in two ways is refused', () => {
   const request = (rawHeaders: string[]) => {
-    const headers: Record<string, string> = {}
+    const isHttp2 = rawHeaders.includes(':method')
+    const headers: Record<string, string> = isHttp2 ? {} : { host: 'a' }
     for (let i = 0; i < rawHeaders.length; i += 2) {
       headers[rawHeaders[i]!.toLowerCase()] ??= rawHeaders[i + 1]!
     }
-    return { rawHeaders, headers, httpVersion: headers[':method'] ? '2.0' : '1.1' }
+    return { rawHeaders, headers, httpVersion: isHttp2 ? '2.0' : '1.1' }
   }
 
   test.each([
@@ -69,6 +70,14 @@ describe('a request that could be read in two ways is refused', () => {
     ['a dot in another name', ['x.y_z', '1', 'x.y_z', '2']],
   ])('but not %s', (_name, rawHeaders) => {
     expect(() => refuseAmbiguousHeaders(request(rawHeaders))).not.toThrow()
+  })
+
+  test('and so is HTTP/1.1 without a host [SEC-R2001]', () => {
+    const bare = { rawHeaders: [], headers: {}, httpVersion: '1.1' }
+    expect(() => refuseAmbiguousHeaders(bare)).toThrow(
+      expect.objectContaining({ reason: 'BadRequest' }),
+    )
+    expect(() => refuseAmbiguousHeaders({ ...bare, httpVersion: '1.0' })).not.toThrow()
   })
 
   test('and the credential is not in the message', () => {

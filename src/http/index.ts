@@ -19,6 +19,7 @@ export {
 export {
   framingProblem,
   headerAmbiguity,
+  ignoreFollowing,
   isPoisoned,
   refuseAmbiguousHeaders,
 } from './ambiguous-headers.ts'

@@ -13,7 +13,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { SecureContextOptions, TLSSocket } from 'node:tls'
 import type { Logger, Secret } from '../core/index.ts'
-import { isPoisoned } from './ambiguous-headers.ts'
+import { ignoreFollowing, isPoisoned } from './ambiguous-headers.ts'
 import { discardUnreadBody } from './body.ts'
 import { endByBodyProblem, watchBody } from './body-limits.ts'
 import { Connections } from './connection-tracker.ts'
@@ -136,7 +136,8 @@ export class TlsServer {
     // The HTTP/1.1 half of an HTTP/2 server reads these properties but has no options for them.
     const http1 = {
       maxHeaderSize: limits.maxHeaderBytes,
-      requireHostHeader: true,
+      // Node would respond itself and then serve what follows on the connection.
+      requireHostHeader: false,
       keepAliveTimeout: limits.idleTimeoutMs,
       headersTimeout: limits.headersTimeoutMs,
       // Bodies have their own deadline where they are read: a proxied upload may take long.
@@ -204,6 +205,11 @@ export class TlsServer {
       if (!isHttp2 && isPoisoned(request.socket)) request.socket.destroySoon()
       else discardUnreadBody(request, response, this.#limits.lingerMs)
     })
+    if (lacksHost(request)) {
+      ignoreFollowing(request)
+      response.writeHead(400, { Connection: 'close' }).end()
+      return
+    }
     try {
       this.#options.onRequest(request, response)
     } catch (err) {
@@ -262,3 +268,7 @@ function sizeOf({ rawHeaders }: IncomingMessage): number {
 export function createTlsServer(options: TlsServerOptions): TlsServer {
   return new TlsServer(options)
 }
+
+/** RFC 9112 §3.2: HTTP/1.1 demands the header, HTTP/1.0 and HTTP/2 do not. */
+const lacksHost = ({ httpVersion, headers }: IncomingMessage): boolean =>
+  httpVersion === '1.1' && headers.host === undefined

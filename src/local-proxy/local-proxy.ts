@@ -142,6 +142,8 @@ export class LocalProxy implements Component {
 
   #createServer(): Server {
     const server = createServer({
+      // Node would respond itself and then serve what follows on the connection.
+      requireHostHeader: false,
       maxHeaderSize: defaultServerLimits.maxHeaderBytes,
       headersTimeout: defaultServerLimits.headersTimeoutMs,
       keepAliveTimeout: defaultServerLimits.idleTimeoutMs,

@@ -34,7 +34,7 @@ interface FailureAnswer {
 /** Whether a request cannot be trusted to end where it seems to, and so nothing that follows it. */
 export const isMalformed = (error: unknown): boolean =>
   (error instanceof ApiError && httpCodeOf[error.reason] === 400) ||
-  (error instanceof Refusal && error.status === 400)
+  (error instanceof Refusal && (error.status === 400 || error.status === 431))
 
 /** Answers a request that failed before its answer began; cuts it otherwise. */
 export function answerFailure(

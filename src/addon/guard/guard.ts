@@ -153,6 +153,8 @@ export class Guard implements Component {
     const { headersTimeoutMs, idleTimeoutMs, maxRequestMs } = this.#limits
     const server = createServer({
       maxHeaderSize: maxHeaderBytes,
+      // Node would respond itself and then serve what follows on the connection.
+      requireHostHeader: false,
       headersTimeout: Math.min(headersTimeoutMs, maxRequestMs),
       requestTimeout: maxRequestMs,
       keepAliveTimeout: idleTimeoutMs,

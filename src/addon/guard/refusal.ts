@@ -20,9 +20,9 @@ export class GuardRefused extends SallyportError {
     this.headers = headers
   }
 
-  /** Whether the request could be read in two ways: then nothing more is read from its connection. */
+  /** Whether the request could be read in two ways, or only in part: then nothing more is read from its connection. */
   get isMalformed(): boolean {
-    return this.status === 400
+    return this.status === 400 || this.status === 408 || this.status === 431
   }
 }
 

@@ -23,6 +23,7 @@ import {
 import {
   checkDecidingHeaders,
   hasBody,
+  ignoreFollowing,
   receiveBody,
   refuseAmbiguousHeaders,
 } from '../../http/index.ts'
@@ -45,7 +46,12 @@ export function accept(exchange: Exchange): void {
 
 /** Refuses what is too large to be looked at. */
 export function checkLimits(exchange: Exchange, parts: PipelineParts): void {
-  checkRequestSize(exchange.request, parts.limits)
+  try {
+    checkRequestSize(exchange.request, parts.limits)
+  } catch (error) {
+    ignoreFollowing(exchange.request)
+    throw error
+  }
 }
 
 /** Rejects headers that cannot be taken exactly as sent, or that two readers could understand in two ways. */
