@@ -1,5 +1,4 @@
-import { readFile } from 'node:fs/promises'
-import { CommandFailed, systemErrorCode } from '../core/index.ts'
+import { CommandFailed, readGivenFile } from '../core/index.ts'
 
 /** The option that names a private CA. */
 export const certificateAuthorityOption = {
@@ -14,10 +13,10 @@ export const certificateAuthorityOption = {
 /** Reads the CA that the option names, if it does. */
 export async function readCaFile(path: string | undefined): Promise<string | undefined> {
   if (path === undefined) return undefined
-  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
-    const why = systemErrorCode(cause) ?? 'unknown error'
-    throw new CommandFailed('CA_UNREADABLE', `cannot read ${path}: ${why}`, { cause })
-  })
+  const text = await readGivenFile(
+    path,
+    (why, cause) => new CommandFailed('CA_UNREADABLE', `cannot read ${path}: ${why}`, { cause }),
+  )
   const { parseCertificates, PemInvalid } = await import('../pki/trust/index.ts')
   try {
     parseCertificates(text)

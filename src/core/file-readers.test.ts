@@ -25,8 +25,6 @@ const readers: Readonly<Record<string, string>> = {
   'bootstrap/discovery/read-document.ts': 'cluster-info, which is verified',
   'bootstrap/discovery/system-roots.ts': 'roots of the system',
   'bootstrap/refresh/refresh-location.ts': 'CA of a client',
-  'cli/ca-file.ts': 'CA of a client',
-  'cli/cluster-info/change.ts': 'CA of a client',
   'cli/issuer/token-input.ts': 'token to verify',
   'cli/join/plan.ts': 'token of a client',
   'cli/join/files.ts': 'has the checks itself',
@@ -41,7 +39,6 @@ const readers: Readonly<Record<string, string>> = {
   'storage/directory-lock.ts': 'lock',
   'storage/embedded/file-system.ts': 'files of the store',
   // Public by nature, or verified after reading.
-  'addon/token/ca-bundle.ts': 'CA of a guard, from the volume of its Pod',
   'tunnel/agent/servers/server-count.ts': 'kubeconfig of an agent',
   'issuer/publish/write-documents.ts': 'compares what it has written',
   'local-proxy/static-files.ts': 'files to be shown',

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { networkInterfaces, tmpdir } from 'node:os'
@@ -333,6 +333,17 @@ describe('sallyport guard', () => {
     expect(stderr).toContain("the Pod's name is not known")
     expect(stderr).toContain('no CA can be read from /nonexistent/ca')
     expect(stderr).toContain('give --audience NAMESPACE/NAME and --ca-file FILE')
+  })
+
+  test('refuses a CA file that other users can write [SEC-R1711]', async () => {
+    const file = join(directory, 'open-ca.crt')
+    await copyFile(join(directory, 'ca.crt'), file)
+    await chmod(file, 0o666)
+    const place = ['--listen-address', '127.0.0.1', '--ca-file', file, '--audience', 'a/b']
+    const { code, stderr } = await runInProcess([...base, ...place])
+    expect(code).toBe(1)
+    expect(stderr).toContain(`${file} cannot be trusted: other users can write it (mode 0666)`)
+    expect(stderr).toContain(`chmod go-w ${file}`)
   })
 
   test('names the option of a port that is in use', async () => {

@@ -398,6 +398,12 @@ describe('a data directory that others have a hand in [GND-R30, SEC-R1706]', () 
       'store/segment-0000000001.log',
       () => chmod(at('store/segment-0000000001.log'), 0o622),
     ],
+    ['the kubeconfig is readable', 'admin.kubeconfig', () => chmod(at('admin.kubeconfig'), 0o644)],
+    [
+      'the kubeconfig is readable for a group',
+      'admin.kubeconfig',
+      () => chmod(at('admin.kubeconfig'), 0o640),
+    ],
     ['the kubeconfig is writable', 'admin.kubeconfig', () => chmod(at('admin.kubeconfig'), 0o666)],
   ]
   const ofOthers = [

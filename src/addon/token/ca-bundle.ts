@@ -1,6 +1,5 @@
 import type { X509Certificate } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
-import { CommandFailed, type Logger, systemErrorCode } from '../../core/index.ts'
+import { CommandFailed, type Logger, readTrustedFile, systemErrorCode } from '../../core/index.ts'
 import { parseCertificates, watchFiles } from '../../pki/trust/index.ts'
 
 /** The CAs under which an API server's certificate must be; they may change. */
@@ -22,13 +21,14 @@ export async function openCaBundle({ file, log, signal }: CaBundleOptions): Prom
   let text = ''
   let certificates: readonly X509Certificate[] = []
   const take = async (): Promise<void> => {
-    const read = await readFile(file, 'utf8')
+    const read = await readTrustedFile(file, 'given')
     if (read === text) return
     certificates = parseCertificates(read)
     text = read
     for (const listener of listeners) listener()
   }
   await take().catch((cause: unknown) => {
+    if (cause instanceof CommandFailed) throw cause
     throw new CommandFailed('CA_BUNDLE_UNFIT', `no CA can be read from ${file}: ${whyNot(cause)}`, {
       hint: "in a Pod it is the service account's ca.crt; elsewhere give the cluster's by --ca-file (caFile in createGuard)",
       cause,

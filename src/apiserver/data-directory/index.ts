@@ -1,12 +1,11 @@
 import { constants } from 'node:fs'
 import { access, stat, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import {
   CommandFailed,
   makePrivateDirectory,
   readFileIfPresent,
   requireTrustedDirectory,
-  requireTrustedEntries,
   systemErrorCode,
 } from '../../core/index.ts'
 
@@ -34,6 +33,11 @@ export function dataDirectoryAt(path: string): DataDirectory {
 
 /** The layout of the data directory; counted up when a part moves or changes its form. */
 const formatVersion = 1
+
+const secrets = /^(?:admin\.kubeconfig|.+\.key|store-key|tunnel-agent\.pem)$/
+
+/** Files with private keys, which others may not even read. */
+const isSecret = (file: string): boolean => secrets.test(basename(file))
 
 async function requireDirectory(path: string): Promise<void> {
   if ((await stat(path)).isDirectory()) return
@@ -83,13 +87,12 @@ export async function openDataDirectory(
     })
   })
   await requireDirectory(path)
-  const directory = dataDirectoryAt(await requireTrustedDirectory(path, userId))
+  const parts = ['pki', 'store']
+  const trusted = await requireTrustedDirectory({ path, parts, isSecret }, { userId })
+  const directory = dataDirectoryAt(trusted)
   await requireWritable(directory.path)
-  for (const each of [directory.path, directory.pki, directory.store]) {
-    await makePrivateDirectory(each)
-    await requireTrustedDirectory(each, userId)
-    await requireTrustedEntries(each, userId)
-  }
+  await makePrivateDirectory(directory.pki)
+  await makePrivateDirectory(directory.store)
   await requireFormat(directory.path)
   return directory
 }

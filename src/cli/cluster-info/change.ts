@@ -1,8 +1,8 @@
 import type { X509Certificate } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
 import {
   CommandFailed,
   type OptionTable,
+  readTrustedFile,
   SallyportError,
   systemClock,
   systemErrorCode,
@@ -134,8 +134,9 @@ export const clusterInfoSetServerCommand = defineCommand({
 async function certificatesIn(path: string): Promise<X509Certificate[]> {
   const { PemInvalid, parseCertificates } = await import('../../pki/trust/index.ts')
   try {
-    return parseCertificates(await readFile(path, 'utf8'))
+    return parseCertificates(await readTrustedFile(path, 'given'))
   } catch (cause) {
+    if (cause instanceof CommandFailed) throw cause
     const why = cause instanceof PemInvalid ? cause.message : systemErrorCode(cause)
     if (why === undefined) throw cause
     throw new CommandFailed('CA_FILE_INVALID', `cannot use ${path}: ${why}`, {

@@ -1,4 +1,5 @@
 import {
+  CommandFailed,
   type OptionDeclaration,
   type OptionTable,
   type OptionValues,
@@ -169,6 +170,8 @@ async function addFromFile(
   try {
     content = await into.readFile(path)
   } catch (error) {
+    // It has its own reason and hint.
+    if (error instanceof CommandFailed) throw error
     into.problems.push(`cannot read the configuration file ${path}: ${readFailure(error)}`)
     return
   }

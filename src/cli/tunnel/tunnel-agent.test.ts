@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -98,4 +98,35 @@ test('a port that is in use is an error with a way out', async () => {
   expect(stderr).toMatch(
     /cannot listen on 127\.0\.0\.1:\d+ for health: the port is in use\nhint: stop/,
   )
+})
+
+test.each(['ca-cert', 'agent-cert', 'agent-key', 'service-account-token-path'])(
+  'a file of --%s that others can write ends it at the start [SEC-R1711]',
+  async (flag) => {
+    const open = join(directory, `open-${flag}`)
+    await writeFile(open, '')
+    await chmod(open, 0o666)
+    const files = {
+      'ca-cert': join(directory, 'ca.crt'),
+      'agent-cert': join(directory, 'ca.crt'),
+      'agent-key': join(directory, 'ca.crt'),
+      [flag]: open,
+    }
+    const argv = Object.entries(files).map(([name, path]) => `--${name}=${path}`)
+    const drain = new AbortController()
+    const ran = await run([...argv, ...ports], () => drain.abort(), { drain: drain.signal })
+    expect([ran.code, ran.stdout]).toEqual([1, ''])
+    expect(ran.stderr).toContain(`error: ${open} cannot be trusted: other users can write it`)
+    expect(ran.stderr).toContain(`chmod go-w ${open}`)
+  },
+)
+
+test('so does a configuration file, with the reason and the command [SEC-R1704]', async () => {
+  const file = join(directory, 'conf.yaml')
+  await writeFile(file, '')
+  await chmod(file, 0o666)
+  const ran = await run([`--config=${file}`])
+  expect([ran.code, ran.stdout]).toEqual([1, ''])
+  expect(ran.stderr).toContain(`error: ${file} cannot be trusted: other users can write it`)
+  expect(ran.stderr).toContain(`hint: check its content, then: chmod go-w ${file}`)
 })

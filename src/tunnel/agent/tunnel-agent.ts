@@ -21,7 +21,7 @@ import {
   problemsOfTunnelAgentOptions,
   type TunnelAgentOptions,
 } from './options/index.ts'
-import { type Connect, connectServer } from './servers/connect-server.ts'
+import { type Connect, connectServer, requireTrustedCredentials } from './servers/connect-server.ts'
 import { ConnectionLoop } from './servers/connection-loop.ts'
 import { serverAddresses } from './servers/server-addresses.ts'
 import { AnsweredCount, LeaseCount, openLeaseView, serverCount } from './servers/server-count.ts'
@@ -138,7 +138,8 @@ class RunningAgent implements TunnelAgent {
 
   /** Waits neither for a server nor for a cluster: it may be there before either. */
   async start(): Promise<void> {
-    const { leases, listeners, loop } = this.#works
+    const { leases, listeners, loop, options } = this.#works
+    await requireTrustedCredentials(options)
     await this.#endpoints.start()
     leases?.start()
     listeners?.start()

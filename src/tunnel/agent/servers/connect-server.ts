@@ -62,6 +62,15 @@ async function readCredentials(files: CredentialFiles): Promise<ServerCredential
   }
 }
 
+/** Throws `FILE_UNTRUSTED` if another user could change one of the files; other faults may pass until the connect. */
+export async function requireTrustedCredentials(files: CredentialFiles): Promise<void> {
+  const { caCert, agentCert, agentKey, serviceAccountTokenPath } = files
+  for (const path of [caCert, agentCert, agentKey, serviceAccountTokenPath])
+    await readIfNamed(path, '')?.catch((error: unknown) => {
+      if (!(error instanceof AgentCredentialUnusable)) throw error
+    })
+}
+
 const readIfNamed = (path: string, flag: string): Promise<string> | undefined =>
   path === '' ? undefined : read(path, flag)
 
