@@ -5,8 +5,8 @@ import { expect, test } from 'vitest'
 const src = join(import.meta.dirname, '..')
 
 /**
- * Files of `src/` that read files without `readTrustedFile` or `readGivenFile`, and why they may. What
- * grants something to those who write it, or is secret, is read with one of those two.
+ * Files of `src/` that read files without the functions of `trusted-files.ts`, and why they may. What
+ * grants something to those who write it, or is secret, is read with one of those.
  */
 const readers: Readonly<Record<string, string>> = {
   'core/files.ts': 'the reader itself',
@@ -22,7 +22,6 @@ const readers: Readonly<Record<string, string>> = {
   'credentials/sources/oidc-refresh.ts': 'kubeconfig of the user',
   'credentials/exec-plugin/private-files.ts': 'has the checks itself',
   'credentials/exec-plugin/file-lock.ts': 'lock',
-  'bootstrap/discovery/read-document.ts': 'cluster-info, which is verified',
   'bootstrap/discovery/system-roots.ts': 'roots of the system',
   'bootstrap/refresh/refresh-location.ts': 'CA of a client',
   'cli/issuer/token-input.ts': 'token to verify',

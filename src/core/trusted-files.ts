@@ -69,14 +69,14 @@ class Untrusted extends CommandFailed {
 }
 
 /**
- * Reads a text file whose content is trusted, after a look at the very file that is read. Throws
- * `FILE_UNTRUSTED`, or the error of the system.
+ * Opens a file whose content is trusted, after a look at the very file that is read. Throws
+ * `FILE_UNTRUSTED`, or the error of the system. The caller closes it.
  */
-export async function readTrustedFile(
+export async function openTrustedFile(
   path: string,
   trust: FileTrust,
   user: FileUser = self(),
-): Promise<string> {
+): Promise<FileHandle> {
   const check = new FileCheck(user)
   const file = await (trust === 'private' ? openPrivate(path, check) : openGiven(path, check))
   try {
@@ -84,6 +84,21 @@ export async function readTrustedFile(
     check.owner(path, found, advice.file)
     await check.mode(path, found, trust === 'private' ? accessibleByOthers : writableByOthers)
     check.refuse()
+    return file
+  } catch (error) {
+    await file.close()
+    throw error
+  }
+}
+
+/** Reads a text file as `openTrustedFile` opens it. */
+export async function readTrustedFile(
+  path: string,
+  trust: FileTrust,
+  user: FileUser = self(),
+): Promise<string> {
+  const file = await openTrustedFile(path, trust, user)
+  try {
     return await file.readFile('utf8')
   } finally {
     await file.close()

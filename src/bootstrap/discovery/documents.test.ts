@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdtemp, rm, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -63,6 +63,24 @@ describe('by a document', () => {
     expect(await find({ method: await fromFile(text) })).toEqual(outOfBand())
   })
 
+  test.each(['cluster.yaml', 'ca.crt'])(
+    'a file that other users can write is refused: %s [SEC-R1711]',
+    async (name) => {
+      await writeFile(join(directory, 'ca.crt'), lab.ca.bundlePem)
+      const method = await fromFile(
+        lab.kubeconfig.replace(/certificate-authority-data: .*/, 'certificate-authority: ca.crt'),
+      )
+      const path = join(directory, name)
+      await chmod(path, 0o666)
+      await expect(find({ method })).rejects.toMatchObject({
+        code: 'FILE_UNTRUSTED',
+        message: `${path} cannot be trusted: other users can write it (mode 0666)`,
+        hint: `check its content, then: chmod go-w ${path}`,
+      })
+      expect(lab.requests).toEqual([])
+    },
+  )
+
   test('pins are checked as well', async () => {
     const method = await fromFile(lab.kubeconfig)
     await expect(find({ method, pins: [`sha256:${'0'.repeat(64)}`] })).rejects.toMatchObject({
@@ -73,13 +91,20 @@ describe('by a document', () => {
   test.each([
     ['no such file', { by: 'file', path: '/nonexistent/cluster.yaml' }, 'there is no such file'],
     ['a directory', { by: 'file', path: '/' }, 'directory'],
-    ['a file without end', { by: 'file', path: '/dev/zero' }, 'more than 1 MiB'],
     ['an empty stream', fromStream(''), 'there is nothing in standard input'],
     ['a stream without end', fromStream('a'.repeat(1024 * 1024), 'b'), 'more than 1 MiB'],
   ] as const)('%s is told in its own words [DISC-R13]', async (_name, method, said) => {
     const finding = find({ method })
     await expect(finding).rejects.toMatchObject({ reason: 'document-unreadable' })
     await expect(finding).rejects.toThrow(said)
+  })
+
+  test('a file is read no further than a document can be long [DISC-R13]', async () => {
+    const method = await fromFile('')
+    await truncate(join(directory, 'cluster.yaml'), 2 ** 40)
+    const finding = find({ method })
+    await expect(finding).rejects.toMatchObject({ reason: 'document-unreadable' })
+    await expect(finding).rejects.toThrow('more than 1 MiB')
   })
 
   test('bytes that are no text are refused', async () => {

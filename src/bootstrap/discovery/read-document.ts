@@ -1,7 +1,6 @@
-import { createReadStream } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
-import { systemErrorCode } from '../../core/index.ts'
+import { CommandFailed, openTrustedFile, systemErrorCode } from '../../core/index.ts'
 import type { DocumentOrigin } from './document.ts'
 import { connectionFailure, DiscoveryFailed } from './errors.ts'
 import { type GetTerms, getVerified, largestAnswer, type RawAnswer, shownUrl } from './https-get.ts'
@@ -28,9 +27,10 @@ export async function documentFromFile(path: string): Promise<FoundDocument> {
 async function readSmallFile(path: string, where: string): Promise<string> {
   try {
     // Not by its size: a pipe or a device has none and may have no end.
-    return decoded(await smallBytes(createReadStream(path), where), where)
+    const file = await openTrustedFile(path, 'given')
+    return decoded(await smallBytes(file.createReadStream(), where), where)
   } catch (error) {
-    if (error instanceof DiscoveryFailed) throw error
+    if (error instanceof DiscoveryFailed || error instanceof CommandFailed) throw error
     const code = systemErrorCode(error) ?? 'unknown error'
     throw unreadable(`cannot read ${where}: ${fileFailures[code] ?? code}`, error)
   }
