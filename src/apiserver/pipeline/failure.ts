@@ -1,5 +1,5 @@
 import { type KubeStatus, type Logger, SallyportError, toKubeStatus } from '../../core/index.ts'
-import { ClientGone } from '../../http/index.ts'
+import { ClientGone, isPoisoned } from '../../http/index.ts'
 import type { Exchange } from './exchange.ts'
 import { LimitExceeded } from './limits.ts'
 
@@ -8,7 +8,7 @@ const brokenOff = new Error('the answer broke off')
 /** Answers an exchange with what went wrong; when the answer has begun already, cuts it. */
 export function answerFailure(exchange: Exchange, error: unknown, log: Logger): void {
   report(exchange, error, log)
-  const { response } = exchange
+  const { request, response } = exchange
   if (response.writableEnded) return // a complete answer stays one
   if (response.headersSent || response.destroyed || error instanceof ClientGone) {
     exchange.cut(brokenOff)
@@ -20,6 +20,8 @@ export function answerFailure(exchange: Exchange, error: unknown, log: Logger): 
   response.statusCode = status.code
   response.setHeader('Content-Type', 'application/json')
   response.setHeader('Content-Length', body.length)
+  // Nothing that follows on this connection is read: a client must not send its next request there.
+  if (isPoisoned(request.socket)) response.setHeader('Connection', 'close')
   const retryAfter = status.details?.retryAfterSeconds
   if (retryAfter !== undefined) response.setHeader('Retry-After', String(retryAfter))
   response.end(body)
