@@ -1,10 +1,12 @@
 import { crc32 } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { silentLogger, systemClock } from '../../core/index.ts'
+import { defaultHistoryLimits } from '../mvcc/history.ts'
 import { RevisionCompacted, StoreDamaged, StoreEndUnknown } from '../store.ts'
 import { backupStore, restoreStore } from './backup.ts'
 import { checkStore } from './check.ts'
 import { EmbeddedStore, openEmbeddedStore, realSystem } from './open-store.ts'
+import { readStore } from './read-store.ts'
 import { repairStore } from './repair.ts'
 import { SimulatedDisk } from './simulated-disk.suite.ts'
 
@@ -40,6 +42,46 @@ async function history() {
   const end = usedLength(disk.content(segment))
   return { disk, store: second, markers, lastBatch, end, olderSegment }
 }
+
+/** Has the first read from `position` meet the beginning of a write: it sees only its later bytes. */
+function readWithinWrite(disk: SimulatedDisk, position: number): void {
+  const open = disk.open.bind(disk)
+  let isFirst = true
+  disk.open = async (path, mode) => {
+    const file = await open(path, mode)
+    const read = file.read.bind(file)
+    file.read = async (target, from) => {
+      const length = await read(target, from)
+      if (path === segment && from === position && isFirst) {
+        isFirst = false
+        target.fill(0, 0, 8)
+      }
+      return length
+    }
+    return file
+  }
+}
+
+test('a commit that is being written is not taken for damage by a reader beside the server [SEC-R1001]', async () => {
+  const { disk, markers, lastBatch, end } = await history()
+  const busy = trimmed(disk.afterKill(), end)
+  busy.content(segment).fill(0, end - 8)
+  busy.put(marker, Buffer.from(markers[4] ?? ''))
+  readWithinWrite(busy, lastBatch)
+  const { mirror } = await readStore({
+    files: busy,
+    directory,
+    limits: defaultHistoryLimits,
+    onSinkFailure: () => {},
+    onLostValue: () => {},
+  })
+  expect(
+    mirror
+      .range('')
+      .runs.flat()
+      .map(({ key }) => key),
+  ).toEqual(['/a', '/b'])
+})
 
 function usedLength(content: Buffer): number {
   let length = content.length

@@ -168,6 +168,9 @@ export interface SegmentReading {
 /** Batches of a journal are small and many. */
 const windowBytes = 1024 ** 2
 
+/** A read beside the write of a batch may see its later bytes without its first ones; the next read sees these too. */
+const maxTailReads = 5
+
 /**
  * Reads the batches of a segment in order. A place without a readable batch is the end, unless it
  * must have been readable once: then it is damage and throws `StoreDamaged`. It must have been, if
@@ -182,7 +185,9 @@ export async function readSegment(source: DataFile, how: SegmentReading): Promis
   while (revision !== how.endRevision) {
     let found = await reader.batchAt(offset)
     if (!isIntact(found)) {
-      const tail = await reader.tailAt(offset)
+      let tail = await reader.tailAt(offset)
+      for (let reads = 1; tail === 'damaged' && reads < maxTailReads; reads++)
+        tail = await reader.tailAt(offset)
       // A server may be writing here: what it had begun before the tail was read is looked at again.
       found = await reader.batchAfresh(offset)
       if (!isIntact(found)) {
