@@ -3,7 +3,8 @@ import { type GuardLab, sendRaw, startGuardLab } from '../../src/addon/guard/gua
 import { defaultGuardLimits } from '../../src/addon/guard/index.ts'
 import { AddonTokenVerifier } from '../../src/addon/token/verifier.ts'
 import { systemClock } from '../../src/core/index.ts'
-import { auth, closeOf, head, openRaw } from '../support/guard-connection.ts'
+import { switchProtocols } from '../support/forwarding-fronts.ts'
+import { auth, closeOf, head, openRaw, websocket } from '../support/guard-connection.ts'
 
 const labs: GuardLab[] = []
 const start: typeof startGuardLab = async (options) => {
@@ -186,8 +187,6 @@ describe('the health port', () => {
   test('answers though somebody holds all connections of the other [ADDON-X11]', async () => {
     const lab = await start({ limits: { maxConnections: 2 } })
     const held = [await openRaw(lab.port), await openRaw(lab.port)]
-    const third = await openRaw(lab.port)
-    await closeOf(third.socket)
     expect(await ask(lab, '/healthz')).toBe(200)
     for (const { socket } of held) socket.destroy()
   })
@@ -201,6 +200,42 @@ describe('the health port', () => {
       expect(body).toContain('sallyport_guard_requests_total{code="200",reason="ok"} 1')
       expect(body).toContain('sallyport_guard_requests_total{code="403",reason="no-token"} 1')
     })
+  })
+})
+
+describe('at the limit of connections [SEC-R611]', () => {
+  const respond = ({ heard }: { heard: () => string }) =>
+    vi.waitFor(() => expect(heard()).toMatch(/^HTTP\/1\.1 \d+/))
+
+  test.each([
+    ['silent', ''],
+    ['without a token', head('GET / HTTP/1.1')],
+    ['with a wrong token', head('GET / HTTP/1.1', 'Authorization: Bearer a.b.c')],
+  ])('the oldest one that is %s gives way to a new one', async (_name, text) => {
+    const lab = await start({ limits: { maxConnections: 2 } })
+    const first = await openRaw(lab.port)
+    const second = await openRaw(lab.port)
+    for (const each of [first, second])
+      if (each.socket.write(text) && text !== '') await respond(each)
+    const closed = closeOf(first.socket)
+    expect((await sendRaw(lab.port, head('GET / HTTP/1.1', auth(lab)))).status).toBe(200)
+    await closed
+    second.socket.destroy()
+  })
+
+  test('those of users stay, for requests and for WebSockets', async () => {
+    const lab = await start({ limits: { maxConnections: 2 } })
+    lab.addon.onUpgrade = (_request, socket) => switchProtocols(socket)
+    const first = await openRaw(lab.port)
+    first.socket.write(head('GET / HTTP/1.1', auth(lab)))
+    await respond(first)
+    const second = await openRaw(lab.port)
+    second.socket.write(head('GET / HTTP/1.1', auth(lab), ...websocket))
+    await respond(second)
+    const third = await openRaw(lab.port)
+    await closeOf(third.socket)
+    expect([first.socket.destroyed, second.socket.destroyed]).toEqual([false, false])
+    for (const { socket } of [first, second]) socket.destroy()
   })
 })
 

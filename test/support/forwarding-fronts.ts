@@ -152,7 +152,7 @@ function seenOf(request: IncomingMessage, body: string): ForwardedRequest {
   return { method, url, rawHeaders, body, trailers }
 }
 
-function switchProtocols(socket: Duplex): void {
+export function switchProtocols(socket: Duplex): void {
   socket.on('error', () => {})
   socket.write(
     'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n',

@@ -32,6 +32,8 @@ export interface ExchangeParts {
   readonly rules: HeaderRules
   readonly output: IdentityOutput
   readonly tunnels: Tunnels
+  /** Connections on which no token was accepted yet. */
+  readonly unauthenticated: Set<object>
   readonly limits: ExchangeLimits
   readonly metrics: GuardMetrics
   readonly accessLog: AccessLog
@@ -68,6 +70,7 @@ export class Exchanges {
         )
       const found = authenticate(read.authorization, this.#parts.proof)
       const user = found instanceof Promise ? await found : found
+      this.#parts.unauthenticated.delete(request.socket)
       story.user = user
       if (request.headers[renewName] !== undefined) {
         this.#parts.tunnels.renew(String(request.headers[renewName]), user)
@@ -102,6 +105,7 @@ export class Exchanges {
       const read = readRequest(request, this.#parts.rules)
       const protocol = protocolOf(request)
       const user = await authenticate(read.authorization, this.#parts.proof)
+      this.#parts.unauthenticated.delete(request.socket)
       story.user = user
       const identity = this.#identityOf(user)
       const idleMs = limits.tunnelIdleMs

@@ -79,6 +79,8 @@ export class Guard implements Component {
   readonly #accessLog: AccessLog
   readonly #upstreams: Upstream[] = []
   readonly #sockets = new Set<Socket>()
+  /** Those of them on which no token was accepted yet; the oldest first. */
+  readonly #unauthenticated = new Set<Socket>()
   readonly #probes = new Set<Socket>()
   #servers: Server[] = []
   #isDraining = false
@@ -144,6 +146,7 @@ export class Guard implements Component {
       rules: this.#rules,
       output,
       tunnels: this.#tunnels,
+      unauthenticated: this.#unauthenticated,
       limits: this.#limits,
       metrics: this.metrics,
       accessLog: this.#accessLog,
@@ -162,7 +165,13 @@ export class Guard implements Component {
     })
     // Beyond a count Node would drop headers without a word; their size is limited anyway.
     server.maxHeadersCount = 0
-    server.on('connection', (socket) => this.#accept(socket, this.#sockets))
+    server.on('connection', (socket) => {
+      // A client without a token must not keep others out: its oldest connection makes room.
+      if (this.#sockets.size >= this.#limits.maxConnections) this.#closeUnauthenticated()
+      this.#unauthenticated.add(socket)
+      socket.once('close', () => this.#unauthenticated.delete(socket))
+      this.#accept(socket, this.#sockets)
+    })
     server.on('request', (request, response) => {
       if (this.#isDraining) response.shouldKeepAlive = false
       void exchanges.serve(request, response)
@@ -185,6 +194,14 @@ export class Guard implements Component {
     // Counted apart: whoever fills the other ports must not make the kubelet end the Pod.
     server.on('connection', (socket) => this.#accept(socket, this.#probes))
     return server
+  }
+
+  #closeUnauthenticated(): void {
+    const [oldest] = this.#unauthenticated
+    if (oldest === undefined) return
+    this.#unauthenticated.delete(oldest)
+    this.#sockets.delete(oldest)
+    oldest.destroy()
   }
 
   #accept(socket: Socket, open: Set<Socket>): void {
