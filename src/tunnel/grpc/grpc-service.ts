@@ -10,6 +10,7 @@ import { grpcStatus, metadataOf } from '../../grpc/index.ts'
 import { linkOfStream } from '../link/grpc-link.ts'
 import {
   agreed,
+  type BufferBudget,
   capabilityHeader,
   formatCapabilities,
   type Link,
@@ -20,12 +21,14 @@ import { requestFault } from './request-fault.ts'
 import { refuseStream, ServerStream } from './server-stream.ts'
 
 /** What a gRPC service needs to know. */
-export interface GrpcServiceOptions extends LinkSettings {
+export interface GrpcServiceOptions extends Omit<LinkSettings, 'budget'> {
   readonly path: StreamPath
   /** Streams that one connection may have; front ends need one for each of theirs, 1000 without it. */
   readonly maxStreams?: number
   /** Decides before anything is answered; a throw refuses with status 2 and says nothing of the cause. */
   authenticate(request: LinkRequest): Promise<Admission>
+  /** What the links of this peer share. */
+  budgetOf?(request: LinkRequest): BufferBudget
   /** Takes an open link; has to call `start` at once. */
   onLink(link: Link, request: LinkRequest): void
 }
@@ -170,9 +173,10 @@ class GrpcStreams implements GrpcService {
       ...(offered.size > 0 && { [capabilityHeader]: formatCapabilities(capabilities) }),
     })
     const side = this.#options.path === '/ProxyService/Proxy' ? 'gateway' : 'server'
+    const budget = this.#options.budgetOf?.(request)
     const link = linkOfStream(
       { stream, connection, end, side, capabilities, metadata: request.metadata },
-      this.#options,
+      { ...this.#options, ...(budget && { budget }) },
     )
     this.#links.add(link)
     void link.ended.then(() => this.#links.delete(link))

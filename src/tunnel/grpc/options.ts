@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { Logger } from '../../core/index.ts'
 import type { Keepalive } from '../../grpc/index.ts'
-import type { Capability, LinkLimits, PacketTally } from '../link/index.ts'
+import type { BufferBudget, Capability, LinkLimits, PacketTally } from '../link/index.ts'
 /** The two streams that Konnectivity's protocol knows, by path. */
 export type StreamPath = '/AgentService/Connect' | '/ProxyService/Proxy'
 
@@ -30,6 +30,8 @@ export interface LinkSettings {
   readonly limits?: Partial<LinkLimits>
   /** Hears of every packet. */
   readonly packets?: PacketTally
+  /** Shared by links of one peer; each has its own without it. */
+  readonly budget?: BufferBudget
 }
 
 /** Where and how to open a link. */

@@ -91,9 +91,9 @@ export class LinkChannel implements Channel, PayloadSource {
     return this.#queue.bytes
   }
 
-  /** Bytes that were handed over and not consumed. */
-  get unreadBytes(): number {
-    return this.#unread
+  /** Bytes that wait in either direction: handed over and not consumed, or not sent yet. */
+  get heldBytes(): number {
+    return this.#unread + this.#queue.bytes
   }
 
   start(events: LegEvents): void {
@@ -112,9 +112,9 @@ export class LinkChannel implements Channel, PayloadSource {
   write(chunk: Buffer): void {
     if (!this.#takesWrites || chunk.length === 0) return
     this.#queue.push(chunk)
-    this.#host.queued(chunk.length)
     if (this.#queue.bytes > lowWaterBytes) this.#wantsDrained = true
     if (this.#sendWindow > 0) this.#host.enter(this)
+    this.#host.queued(chunk.length)
   }
 
   consumed(bytes: number): void {
@@ -226,10 +226,12 @@ export class LinkChannel implements Channel, PayloadSource {
     else if (this.#unread > this.#host.pressureBytes && !this.#isPressing) this.#press(true)
   }
 
-  /** Nobody reads: gives this channel up, so that the others are not held up. */
+  /** Nobody reads: gives this channel up at once, so that the others are not held up. */
   overflow(): void {
-    this.close(
-      new ChannelBroken(`the reader is too slow: ${this.#unread} bytes are waiting for it`),
+    if (this.#isOver) return
+    this.#isDeaf = true
+    this.#abort(
+      new ChannelBroken(`the reader is too slow: ${this.heldBytes} bytes are waiting for it`),
     )
   }
 

@@ -144,6 +144,7 @@ export function linkOfStream(under: StreamUnderLink, settings: LinkSettings): Li
     clock: systemClock,
     log: settings.log,
     packets: settings.packets,
+    budget: settings.budget,
   })
 }
 

@@ -1,3 +1,4 @@
+export { BufferBudget, BufferBudgets } from './buffer-budget.ts'
 export type { Leg, LegEvents } from './byte-stream.ts'
 export { socketLeg } from './byte-stream.ts'
 export { DialFailed } from './dials.ts'

@@ -6,8 +6,8 @@ export interface LinkLimits {
   readonly stoppedReaderMs: number
   /** Unread bytes that a channel may hold when the other end knows no credit; more ends that channel alone. */
   readonly channelUnreadBytes: number
-  /** Unread bytes over all channels; more ends the channel that holds most. */
-  readonly linkUnreadBytes: number
+  /** Bytes that wait in either direction over all links of a peer; more ends the channel that holds most. */
+  readonly peerBufferBytes: number
   /** The most that a credit window grows to. */
   readonly creditWindowBytes: number
   /** Small packets that wait because the other end does not read, 64 bytes more for each; more ends the link. */
@@ -29,7 +29,7 @@ export const defaultLinkLimits: LinkLimits = {
   channelPressureBytes: 1 * mebibyte,
   stoppedReaderMs: 1_000,
   channelUnreadBytes: 64 * mebibyte,
-  linkUnreadBytes: 256 * mebibyte,
+  peerBufferBytes: 256 * mebibyte,
   creditWindowBytes: 16 * mebibyte,
   controlBytes: 4 * mebibyte,
   pendingIncomingDials: 10_000,

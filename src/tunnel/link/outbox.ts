@@ -44,6 +44,7 @@ const turnBytes = 64 * 1024
 export class Outbox {
   readonly #carrier: Carrier
   readonly #tally: PacketTally | undefined
+  readonly #held: (change: number) => void
   /** In the order of their turns. */
   readonly #sources = new Set<PayloadSource>()
   #control: { type: PacketTypeName; bytes: Buffer }[] = []
@@ -52,17 +53,25 @@ export class Outbox {
   /** Small packets that wait, with what they cost beyond their bytes. */
   controlBytes = 0
 
-  constructor(carrier: Carrier, tally: PacketTally | undefined) {
+  /** `held` hears how many bytes of small packets wait more, or fewer. */
+  constructor(
+    carrier: Carrier,
+    tally: PacketTally | undefined,
+    held: (change: number) => void = () => {},
+  ) {
     this.#carrier = carrier
     this.#tally = tally
+    this.#held = held
   }
 
   /** Sends a packet that need not wait for payload. */
   send(type: PacketTypeName, bytes: Buffer): void {
     if (this.#isClosed) return
     this.#control.push({ type, bytes })
-    this.controlBytes += bytes.length + packetOverheadBytes
+    const cost = bytes.length + packetOverheadBytes
+    this.controlBytes += cost
     this.#schedule()
+    this.#held(cost)
   }
 
   /** Gives a source its turn, now that it has something to send. */
@@ -103,6 +112,7 @@ export class Outbox {
     const outgoing = new Outgoing(this.#tally)
     for (const { type, bytes } of this.#control) outgoing.addPacket(type, bytes)
     this.#control = []
+    this.#held(-this.controlBytes)
     this.controlBytes = 0
     const served = new Set<PayloadSource>()
     // A Set is walked in the order of entry, and what is entered again comes once more at the end.

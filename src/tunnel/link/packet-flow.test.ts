@@ -132,7 +132,7 @@ describe('a reader that does not read', () => {
   })
 
   test('[TUN-W27] the limit of a link costs the channel that holds most', async () => {
-    const peer = new RawPeer('server', [], { linkUnreadBytes: 100_000 })
+    const peer = new RawPeer('server', [], { peerBufferBytes: 100_000 })
     const little = new LegReader(await peer.dialled(1), { isReading: false })
     const much = new LegReader(await peer.dialled(2), { isReading: false })
     peer.sayData(1, Buffer.alloc(10_000))

@@ -14,6 +14,7 @@ import {
   ProtocolError,
   packetType,
 } from '../protocol/index.ts'
+import { type BudgetedLink, BufferBudget } from './buffer-budget.ts'
 import { type ChannelHost, LinkChannel } from './channel.ts'
 import { ChannelTable } from './channel-table.ts'
 import { Pressure } from './credit.ts'
@@ -45,12 +46,14 @@ export interface PacketLinkOptions {
   readonly clock: Clock
   readonly log: Logger
   readonly packets?: PacketTally | undefined
+  /** Shared with the other links of the peer; one of its own without it. */
+  readonly budget?: BufferBudget | undefined
 }
 
 type DialName = Pick<DialRequest, 'random' | 'dest'>
 
 /** The state machine of one link: dials, channels and their packets over a carrier. */
-export class PacketLink implements Link {
+export class PacketLink implements Link, BudgetedLink {
   readonly capabilities: ReadonlySet<Capability>
   readonly metadata: Readonly<Record<string, readonly string[]>>
   readonly ended: Promise<LinkEnd>
@@ -66,10 +69,11 @@ export class PacketLink implements Link {
   readonly #pressure: Pressure
   readonly #stall: StallWatch | undefined
   readonly #decoder: PacketDecoder
+  readonly #budget: BufferBudget
   #events: LinkEvents | undefined
   #lastConnectId = 0
-  #unreadBytes = 0
   #queuedBytes = 0
+  heldBytes = 0
   #hasDialled = false
   #isDraining = false
   #isOver = false
@@ -81,7 +85,9 @@ export class PacketLink implements Link {
     this.metadata = options.metadata
     this.#carrier = options.carrier
     this.#directions = directionsOf(options.side, options.capabilities.has('rdial'))
-    this.#outbox = new Outbox(options.carrier, options.packets)
+    this.#budget = options.budget ?? new BufferBudget(options.limits.peerBufferBytes)
+    this.#budget.add(this)
+    this.#outbox = new Outbox(options.carrier, options.packets, (change) => this.#hold(change))
     this.#pressure = new Pressure(
       options.carrier,
       () => this.channelCount === 1 && this.#dials.count === 0,
@@ -199,9 +205,10 @@ export class PacketLink implements Link {
       send: (type, bytes) => this.#sendBytes(type, bytes),
       enter: (source) => this.#outbox.enter(source),
       leave: (source) => this.#outbox.leave(source),
-      unread: (change) => this.#countUnread(change),
+      unread: (change) => this.#hold(change),
       queued: (change) => {
         this.#queuedBytes += change
+        this.#hold(change)
       },
       press: (channel, isPressing) =>
         isPressing ? this.#pressure.raise(channel) : this.#pressure.lower(channel),
@@ -219,12 +226,17 @@ export class PacketLink implements Link {
       this.close(new ProtocolError('it sends requests and does not read the answers'))
   }
 
-  #countUnread(change: number): void {
-    this.#unreadBytes += change
-    if (this.#unreadBytes <= this.#options.limits.linkUnreadBytes) return
-    const channels = [...this.#inbound.values(), ...this.#outbound.values()]
-    const fullest = channels.reduce((a, b) => (b.unreadBytes > a.unreadBytes ? b : a))
-    fullest.overflow()
+  #hold(change: number): void {
+    this.heldBytes += change
+    this.#budget.count(change)
+  }
+
+  shed(): void {
+    let fullest: LinkChannel | undefined
+    for (const channel of [...this.#inbound.values(), ...this.#outbound.values()])
+      if (fullest === undefined || channel.heldBytes > fullest.heldBytes) fullest = channel
+    if (fullest && fullest.heldBytes > this.#outbox.controlBytes) fullest.overflow()
+    else this.close(new ProtocolError('it does not read what it is sent'))
   }
 
   #forget(channel: LinkChannel): void {
@@ -406,6 +418,7 @@ export class PacketLink implements Link {
     this.#pressure.stop()
     this.#stall?.stop()
     this.#outbox.close()
+    this.#budget.remove(this)
     this.#resolveEnded(error ? { error } : {})
   }
 }

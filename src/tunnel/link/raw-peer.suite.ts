@@ -7,6 +7,7 @@ import {
   packetType,
 } from '../protocol/index.ts'
 import {
+  type BufferBudget,
   type Capability,
   type Carrier,
   type CarrierEvents,
@@ -49,6 +50,7 @@ export class RawPeer implements Carrier {
     side: LinkSide,
     capabilities: readonly Capability[] = [],
     limits: Partial<LinkLimits> = {},
+    budget?: BufferBudget,
   ) {
     this.#decoder = new PacketDecoder({
       seen: (type) => {
@@ -69,6 +71,7 @@ export class RawPeer implements Carrier {
       capabilities: new Set(capabilities),
       metadata: {},
       limits: { ...defaultLinkLimits, ...limits },
+      budget,
       clock: systemClock,
       log: silentLogger,
     })

@@ -7,7 +7,12 @@ import {
   type Keepalive,
   type LinkRequest,
 } from '../grpc/index.ts'
-import { allCapabilities, type PacketTally } from '../link/index.ts'
+import {
+  allCapabilities,
+  BufferBudgets,
+  defaultLinkLimits,
+  type PacketTally,
+} from '../link/index.ts'
 import { ConnectionLimit } from '../ports/connection-limit.ts'
 import { listen, portOf, stopListening } from '../ports/listen.ts'
 import { SparseLog } from '../sampled-log.ts'
@@ -70,6 +75,8 @@ export class AgentPort {
     this.#admission = new AgentAdmission({ ...parts, agents: config.agents })
     this.#sparseLog = new SparseLog(log, clock)
     this.#strangers = strangersAt('agent', this.#sparseLog)
+    const limits = { ...defaultLinkLimits, ...config.limits }
+    const budgets = new BufferBudgets(limits.peerBufferBytes)
     this.#service = createGrpcService({
       path: '/AgentService/Connect',
       maxStreams,
@@ -77,7 +84,8 @@ export class AgentPort {
       capabilities: allCapabilities.filter((name) => name !== 'rdial' || config.nodeTraffic.isOn),
       log,
       ...keepaliveOf(config.agents.keepaliveMs, config.agents.keepaliveAnswerMs),
-      ...(config.limits && { limits: config.limits }),
+      limits,
+      budgetOf: ({ socket }) => budgets.of(this.#admission.peerOf(socket)),
       packets,
       authenticate: (request) => this.#authenticate(request),
       onLink: (link, request) =>

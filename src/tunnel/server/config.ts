@@ -111,7 +111,7 @@ export function configOfOptions(options: TunnelServerOptions): TunnelServerConfi
     ...(ciphers !== undefined && { ciphers }),
     limits: {
       channelUnreadBytes: options.maxConnectionBuffer,
-      linkUnreadBytes: options.maxAgentBuffer,
+      peerBufferBytes: options.maxAgentBuffer,
     },
     drainMs: options.gracefulShutdownTimeout,
   }

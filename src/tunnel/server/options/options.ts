@@ -249,7 +249,8 @@ export const tunnelServerOptions = defineOptions({
     max: 2 ** 36,
     default: 256 * 2 ** 20,
     group: running,
-    describe: 'such bytes over all connections of an agent; beyond, the largest is cut',
+    describe:
+      'bytes that may wait in both directions over all connections of an agent; beyond, the largest is cut',
   },
   'xfr-channel-size': {
     type: 'integer',

@@ -272,7 +272,7 @@ describe('options become a configuration', () => {
     const argv = ['--max-connection-buffer=1Mi', '--max-agent-buffer=32Mi']
     expect(configOfOptions(await valuesOf(argv)).limits).toEqual({
       channelUnreadBytes: 2 ** 20,
-      linkUnreadBytes: 2 ** 25,
+      peerBufferBytes: 2 ** 25,
     })
     expect(defaultLinkLimits).toMatchObject(configOfOptions(await valuesOf([])).limits ?? {})
   })
