@@ -1,16 +1,16 @@
 import type { IncomingMessage } from 'node:http'
 import { badRequest } from '../core/index.ts'
-import { foldHeaderName, headerPairs } from './raw-headers.ts'
+import { foldHeaderName, SpellingCache } from './raw-headers.ts'
 
 // Two readers that each take another one of these see two different requests.
-const singletons = new Set([
+const singletons = [
   'authorization',
   'host',
   'content-length',
   'content-type',
   'content-encoding',
   'transfer-encoding',
-])
+]
 const framing = new Set(['content-length', 'transfer-encoding'])
 
 /** How the body of a request is framed, as its headers say. */
@@ -80,16 +80,25 @@ function ambiguityOf(request: Request): string | undefined {
 
 /** What is wrong with the names of headers: one is there twice, or is an odd spelling of one that frames the body. */
 export function headerAmbiguity(rawHeaders: readonly string[]): string | undefined {
-  let seen: Set<string> | undefined
-  for (const [spelt] of headerPairs(rawHeaders)) {
-    const name = spelt.toLowerCase()
-    if (singletons.has(name)) {
-      seen ??= new Set()
-      if (seen.has(name)) return `the header ${name} is there twice`
-      seen.add(name)
-    } else if (/[^a-z0-9-]/.test(name) && framing.has(foldHeaderName(name))) {
+  let seen = 0
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const spelt = rawHeaders[index] ?? ''
+    const bit = singletonBits.get(spelt)
+    if (bit === undefined) continue
+    if (bit === oddSpelling)
       return `the header ${JSON.stringify(spelt)} is an odd spelling of another one`
-    }
+    if ((seen & bit) !== 0) return `the header ${spelt.toLowerCase()} is there twice`
+    seen |= bit
   }
   return undefined
 }
+
+const oddSpelling = 0
+
+/** The bit of a header that may be there only once, or `oddSpelling`. */
+const singletonBits = new SpellingCache((spelt) => {
+  const name = spelt.toLowerCase()
+  const at = singletons.indexOf(name)
+  if (at >= 0) return 1 << at
+  return /[^a-z0-9-]/.test(name) && framing.has(foldHeaderName(name)) ? oddSpelling : undefined
+})

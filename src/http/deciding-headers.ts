@@ -1,5 +1,5 @@
 import { badRequest } from '../core/index.ts'
-import { foldHeaderName, headerPairs } from './raw-headers.ts'
+import { foldHeaderName, headerPairs, SpellingCache } from './raw-headers.ts'
 
 /** What a header decides on. */
 type Decision = 'identity' | 'framing' | 'content' | 'protocol' | 'origin' | 'audit'
@@ -51,39 +51,33 @@ export const decidingHeaders = {
 
 interface HeaderRule extends DecidingHeader {
   readonly name: string
+  /** Of its own if a second value is rejected, else 0. */
+  readonly bit: number
   /** Why a header with this spelling of its name is rejected, whatever its value is. */
   readonly problem?: string
 }
 
 const prefixes = Object.keys(decidingHeaders).filter((name) => name.endsWith('-'))
 const impersonationPrefix = 'impersonate-'
-const maxKnownNames = 1_000
-const maxKnownLength = 64
-
-/** Rules by name as it was sent; clients use few different spellings. */
-let known = new Map<string, HeaderRule | undefined>()
-
-function ruleOf(spelt: string): HeaderRule | undefined {
-  const cached = known.get(spelt)
-  if (cached !== undefined || known.has(spelt)) return cached
-  const rule = newRule(spelt)
-  // A client that sends thousands of names must not fill the memory.
-  if (known.size >= maxKnownNames) known = new Map()
-  if (spelt.length <= maxKnownLength) known.set(spelt, rule)
-  return rule
-}
-
 function newRule(spelt: string): HeaderRule | undefined {
   const name = spelt.toLowerCase()
   const exact = lookUp(name)
-  if (exact) return { ...exact, name }
+  if (exact) return { ...exact, name, bit: bitOf(name) }
   const folded = foldHeaderName(name)
   const meant = lookUp(folded)
-  if (meant) return { ...meant, name, problem: `is an odd spelling of ${folded}` }
+  if (meant) return { ...meant, name, bit: 0, problem: `is an odd spelling of ${folded}` }
   if (folded.startsWith(impersonationPrefix))
-    return { decides: 'identity', name, problem: 'is not an impersonation header' }
+    return { decides: 'identity', name, bit: 0, problem: 'is not an impersonation header' }
   return undefined
 }
+
+const rules = new SpellingCache(newRule)
+
+const singles = Object.entries<DecidingHeader>(decidingHeaders).flatMap(([name, { single }]) =>
+  single ? name : [],
+)
+
+const bitOf = (name: string): number => (singles.includes(name) ? 1 << singles.indexOf(name) : 0)
 
 function lookUp(name: string): DecidingHeader | undefined {
   if (Object.hasOwn(decidingHeaders, name) && !name.endsWith('-'))
@@ -101,26 +95,26 @@ const notExact = /^[\t ]|[\t ]$|[\0-\u0008\u000a-\u001f\u007f]/
  * characters in an identity, or a name in `Connection` by which a proxy would remove the header.
  */
 export function checkDecidingHeaders(rawHeaders: readonly string[]): void {
-  let seen: Set<string> | undefined
-  for (const [spelt, value] of headerPairs(rawHeaders)) {
-    const rule = ruleOf(spelt)
+  let seen = 0
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const spelt = rawHeaders[index] ?? ''
+    const value = rawHeaders[index + 1] ?? ''
+    const rule = rules.get(spelt)
     if (rule === undefined) continue
     if (rule.problem !== undefined)
       throw badRequest(`the header ${JSON.stringify(spelt.slice(0, 100))} ${rule.problem}`)
     if (rule.decides === 'identity' && notExact.test(value))
       throw badRequest(`the value of the header ${rule.name} has white space or control characters`)
     if (rule.name === 'connection') checkNominated(value)
-    if (!rule.single) continue
-    seen ??= new Set()
-    if (seen.has(rule.name)) throw badRequest(`the header ${rule.name} is there twice`)
-    seen.add(rule.name)
+    if ((seen & rule.bit) !== 0) throw badRequest(`the header ${rule.name} is there twice`)
+    seen |= rule.bit
   }
 }
 
 /** Rejects trailers that would decide something: nothing is decided after the body. */
 export function checkTrailers(rawTrailers: readonly string[]): void {
   for (const [spelt] of headerPairs(rawTrailers))
-    if (ruleOf(spelt) !== undefined)
+    if (rules.get(spelt) !== undefined)
       throw badRequest(`${JSON.stringify(spelt.slice(0, 100))} must be a header, not a trailer`)
 }
 
@@ -128,7 +122,7 @@ function checkNominated(value: string): void {
   if (value === 'keep-alive' || value === 'close' || value === 'Upgrade') return
   for (const option of value.split(',')) {
     const name = option.trim()
-    const rule = ruleOf(name)
+    const rule = rules.get(name)
     if (rule !== undefined && rule.decides !== 'protocol')
       throw badRequest(`the header Connection names ${JSON.stringify(name.slice(0, 100))}`)
   }

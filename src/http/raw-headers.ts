@@ -29,6 +29,29 @@ export function* headerPairs(
   }
 }
 
+const maxKnownSpellings = 1_000
+const maxSpellingLength = 64
+
+/** What is known of a header name by its spelling as it was sent. Clients use few different ones. */
+export class SpellingCache<T> {
+  readonly #lookUp: (spelt: string) => T | undefined
+  #known = new Map<string, T | undefined>()
+
+  constructor(lookUp: (spelt: string) => T | undefined) {
+    this.#lookUp = lookUp
+  }
+
+  get(spelt: string): T | undefined {
+    const known = this.#known.get(spelt)
+    if (known !== undefined || this.#known.has(spelt)) return known
+    const found = this.#lookUp(spelt)
+    // A client that sends thousands of names must not fill the memory.
+    if (this.#known.size >= maxKnownSpellings) this.#known = new Map()
+    if (spelt.length <= maxSpellingLength) this.#known.set(spelt, found)
+    return found
+  }
+}
+
 /** The raw headers whose names are not picked out. */
 export function withoutHeaders(
   rawHeaders: readonly string[],

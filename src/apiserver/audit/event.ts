@@ -22,6 +22,21 @@ function json(text: string): string {
   return needsEscape.test(clean) ? JSON.stringify(clean) : `"${clean}"`
 }
 
+const maxKnownWords = 1_000
+const maxWordLength = 128
+let knownWords = new Map<string, string>()
+
+/** As `json`, for strings of which there are few different ones. */
+function jsonWord(text: string): string {
+  const known = knownWords.get(text)
+  if (known !== undefined) return known
+  const line = json(text)
+  // A client that sends thousands of words must not fill the memory.
+  if (knownWords.size >= maxKnownWords) knownWords = new Map()
+  if (text.length <= maxWordLength) knownWords.set(text, line)
+  return line
+}
+
 /** An object of an event; its keys may be a client's too. */
 const jsonOf = (value: object): string => redact(JSON.stringify(value))
 
@@ -30,18 +45,18 @@ const maxUserAgentLength = 1_024
 /**
  * The `audit.k8s.io/v1` Event of an exchange as one line, at level Metadata: who, what and how it
  * went, never a body. Put together by hand, because it is made for every request; all that is not
- * a constant goes through `json` or `jsonOf`, which redact it.
+ * a constant goes through `json`, `jsonWord` or `jsonOf`, which redact it.
  */
 export function auditLine(exchange: Exchange, stage: AuditStage, nowMs: number): RedactedText {
   const { info, request } = exchange
   let line = '{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata"'
   line += `,"auditID":${json(exchange.auditId)},"stage":"${stage}"`
   line += `,"requestURI":${json(request.url ?? '')}`
-  line += `,"verb":${json(info.verb || (request.method ?? '').toLowerCase())}`
+  line += `,"verb":${jsonWord(info.verb || (request.method ?? '').toLowerCase())}`
   line += usersOf(exchange)
   line += `,"sourceIPs":${sourceIps(exchange)}`
   const userAgent = request.headers['user-agent']
-  if (userAgent) line += `,"userAgent":${json(shortened(userAgent))}`
+  if (userAgent) line += `,"userAgent":${jsonWord(shortened(userAgent))}`
   if (info.isResourceRequest) line += `,"objectRef":${objectRef(info)}`
   if (stage !== 'RequestReceived') line += `,"responseStatus":${responseStatus(exchange)}`
   line += `,"requestReceivedTimestamp":"${kubeMicroTime(exchange.receivedAt)}"`
@@ -77,19 +92,19 @@ function userOf(authentication: Authentication | undefined): string {
 /** As Kubernetes lists them: only the last one is certain, what comes before is the client's word. */
 function sourceIps(exchange: Exchange): string {
   const forwarded = exchange.request.headers['x-forwarded-for']
-  if (forwarded === undefined) return `[${json(exchange.sourceAddress)}]`
+  if (forwarded === undefined) return `[${jsonWord(exchange.sourceAddress)}]`
   const claimed = String(forwarded).split(',', 16)
   const valid = claimed.map((item) => item.trim()).filter((item) => isIP(item) !== 0)
   return jsonOf([...valid, exchange.sourceAddress])
 }
 
 function objectRef(info: RequestInfo): string {
-  let line = `{"resource":${json(info.resource)}`
-  if (info.namespace) line += `,"namespace":${json(info.namespace)}`
+  let line = `{"resource":${jsonWord(info.resource)}`
+  if (info.namespace) line += `,"namespace":${jsonWord(info.namespace)}`
   if (info.name) line += `,"name":${json(info.name)}`
-  if (info.group) line += `,"apiGroup":${json(info.group)}`
-  line += `,"apiVersion":${json(info.version)}`
-  if (info.subresource) line += `,"subresource":${json(info.subresource)}`
+  if (info.group) line += `,"apiGroup":${jsonWord(info.group)}`
+  line += `,"apiVersion":${jsonWord(info.version)}`
+  if (info.subresource) line += `,"subresource":${jsonWord(info.subresource)}`
   return `${line}}`
 }
 
@@ -133,7 +148,7 @@ function annotationsOf({ decision, annotations }: Exchange): string {
   if (decision !== undefined) {
     const word = decision.allowed ? 'allow' : 'forbid'
     list += `,"authorization.k8s.io/decision":"${word}"`
-    list += `,"authorization.k8s.io/reason":${json(decision.reason)}`
+    list += `,"authorization.k8s.io/reason":${jsonWord(decision.reason)}`
   }
   return list === '' ? '' : `,"annotations":{${list.slice(1)}}`
 }

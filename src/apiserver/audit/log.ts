@@ -68,6 +68,8 @@ export interface AuditLogOptions {
 
 const defaultFlushBytes = 64 * 2 ** 10
 const defaultFlushMs = 1_000
+/** UTF-8 needs no more for a UTF-16 code unit. */
+const maxBytesPerCharacter = 3
 
 const openPrivately = (path: string): Promise<LogFile> => open(path, 'a', 0o600)
 
@@ -178,6 +180,10 @@ export class AuditLog implements AuditSink {
 
   /** The next lines, as many as fit into one file; at least one. */
   #takeBatch(): string[] {
+    if (this.#bufferedBytes * maxBytesPerCharacter <= this.#options.maxBytes) {
+      this.#bufferedBytes = 0
+      return this.#lines.splice(0)
+    }
     let bytes = 0
     let length = 0
     let count = 0

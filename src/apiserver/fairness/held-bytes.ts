@@ -22,6 +22,9 @@ interface UserHeld {
 /** Objects of a request without any byte of a body; they count as well. */
 export const minHeldBytes = 4 * 1024
 
+/** Users who hold nothing are kept up to this number: most come again at once. */
+const maxIdleUsers = 1_000
+
 const outOfMemory = new Error('too many bytes wait in memory for this client')
 
 /**
@@ -73,7 +76,7 @@ export class HeldBytes {
     holder.held = bytes
     if (bytes > 0) user.holders.add(holder)
     else user.holders.delete(holder)
-    if (user.holders.size === 0) this.#users.delete(holder.user)
+    if (user.holders.size === 0 && this.#users.size > maxIdleUsers) this.#users.delete(holder.user)
   }
 
   #cutLargest(): void {
