@@ -1,9 +1,14 @@
 import { realpath } from 'node:fs/promises'
 import type * as yaml from 'yaml'
 import type { Document, YAMLMap } from 'yaml'
-import { type Clock, CommandFailed, readFileIfPresent } from '../core/index.ts'
+import {
+  acquireFileLock,
+  type Clock,
+  CommandFailed,
+  readFileIfPresent,
+  systemErrorCode,
+} from '../core/index.ts'
 import type { Cluster, Kubeconfig } from './kubeconfig.ts'
-import { withKubeconfigLock } from './kubeconfig-lock.ts'
 import { parseKubeconfig } from './parse.ts'
 import { renderCluster, renderKubeconfig, writeKubeconfigText } from './write.ts'
 
@@ -78,5 +83,36 @@ function setFields(document: Document, node: YAMLMap<unknown, unknown>, wanted: 
   for (const [name, value] of Object.entries(wanted)) {
     if (JSON.stringify(present[name]) !== JSON.stringify(value))
       node.set(name, document.createNode(value))
+  }
+}
+
+const lockWaitMs = 10_000
+
+/** Holds `<path>.lock`, as kubectl does before it writes a kubeconfig. */
+export async function withKubeconfigLock<T>(
+  path: string,
+  clock: Clock,
+  signal: AbortSignal,
+  act: () => Promise<T>,
+): Promise<T> {
+  const lock = `${path}.lock`
+  const release = await acquireFileLock(lock, { waitMs: lockWaitMs, clock, signal }).catch(
+    (cause: unknown) => {
+      signal.throwIfAborted()
+      const code = systemErrorCode(cause) ?? 'unknown error'
+      throw new CommandFailed('KUBECONFIG_UNLOCKABLE', `cannot create ${lock}: ${code}`, {
+        hint: 'the directory of the kubeconfig must be writable',
+        cause,
+      })
+    },
+  )
+  if (!release)
+    throw new CommandFailed('KUBECONFIG_LOCKED', `${path} is locked by another process`, {
+      hint: `if no other process uses it, remove ${lock}`,
+    })
+  try {
+    return await act()
+  } finally {
+    await release()
   }
 }

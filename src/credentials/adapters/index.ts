@@ -1,4 +1,3 @@
 export * from './client-node.ts'
-export * from './client-node.ts'
 export * from './undici-dispatcher.ts'
 export * from './web-socket.ts'

@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
+  acquireFileLock,
   type Clock,
   isRecord,
   replaceFile,
   systemClock,
   systemErrorCode,
 } from '../../core/index.ts'
-import { lockFile } from './file-lock.ts'
 import { openPrivateDirectory, readPrivateFile } from './private-files.ts'
 import type { PluginCredential } from './response.ts'
 
@@ -98,8 +98,11 @@ class DiskCache implements CredentialCache {
   /** A disk that is full or read-only is no reason to be without a credential. */
   async #lock(key: string): Promise<(() => Promise<void>) | undefined> {
     const { waitMs = 300_000, staleMs = 5_000 } = this.#options
-    const monotonic = (): number => this.#clock.monotonic()
-    const lock = lockFile(`${this.#pathOf(key)}.lock`, { waitMs, staleMs, monotonic })
+    const lock = acquireFileLock(`${this.#pathOf(key)}.lock`, {
+      waitMs,
+      staleMs,
+      clock: this.#clock,
+    })
     return lock.catch((error: unknown) => this.#skip(error))
   }
 

@@ -1,4 +1,3 @@
 export type * from '../transport/types.ts'
 export * from './connect-context.ts'
 export * from './providers.ts'
-export * from './providers.ts'

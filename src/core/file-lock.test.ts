@@ -1,0 +1,29 @@
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, expect, test } from 'vitest'
+import { acquireFileLock, pause, systemClock } from './index.ts'
+
+const directory = mkdtempSync(join(tmpdir(), 'file-lock-'))
+const path = join(directory, 'lock')
+afterEach(() => rmSync(directory, { recursive: true, force: true }))
+
+test('a stale lock gets one owner at a time, however many find it', async () => {
+  writeFileSync(path, 'of a process that died')
+  let owners = 0
+  const mostAtOnce: number[] = []
+  const contend = async (): Promise<void> => {
+    const release = await acquireFileLock(path, {
+      waitMs: 60_000,
+      staleMs: 300,
+      clock: systemClock,
+    })
+    mostAtOnce.push(++owners)
+    await pause(1, new AbortController().signal)
+    owners--
+    await release?.()
+  }
+  await Promise.all(Array.from({ length: 16 }, contend))
+  expect(mostAtOnce).toEqual(Array.from({ length: 16 }, () => 1))
+  expect(readdirSync(directory)).toEqual([])
+})
