@@ -1,5 +1,5 @@
-// Rows from low to high: a room imports only rooms of lower rows, and only through their faces.
-const rows = [
+// Layers from low to high: a module imports only modules of lower layers, and only through their public entries.
+const layers = [
   ['core'],
   ['jose', 'pki', 'kubeconfig', 'http', 'grpc'],
   ['storage', 'credentials'],
@@ -12,11 +12,11 @@ const rows = [
 const any = (names) => `(${names.join('|')})`
 const tests = '\\.(test|suite)\\.ts$'
 
-const downwardOnly = rows.map((row, index) => ({
-  name: `${row[0]}-row-imports-down-only`,
+const downwardOnly = layers.map((layer, index) => ({
+  name: `${layer[0]}-layer-imports-down-only`,
   severity: 'error',
-  from: { path: `^src/${any(row)}/`, pathNot: tests },
-  to: { path: `^src/${any(rows.slice(index).flat())}/`, pathNot: '^src/$1/' },
+  from: { path: `^src/${any(layer)}/`, pathNot: tests },
+  to: { path: `^src/${any(layers.slice(index).flat())}/`, pathNot: '^src/$1/' },
 }))
 
 module.exports = {
@@ -24,7 +24,7 @@ module.exports = {
     ...downwardOnly,
     { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true } },
     {
-      name: 'through-a-face-only',
+      name: 'through-public-entries-only',
       severity: 'error',
       from: { path: '^src/([^/]+)/', pathNot: tests },
       to: {
@@ -33,9 +33,9 @@ module.exports = {
       },
     },
     {
-      name: 'every-file-has-a-known-room',
+      name: 'every-file-belongs-to-a-module',
       severity: 'error',
-      from: { path: `^src/(?!${any(rows.flat())}/)` },
+      from: { path: `^src/(?!${any(layers.flat())}/)` },
       to: {},
     },
     {
@@ -53,6 +53,22 @@ module.exports = {
         pathNot: [tests, '^src/credentials/exec/node-plugin-host\\.ts$'],
       },
       to: { path: '^(node:)?process$' },
+    },
+    {
+      name: 'yaml-is-read-by-core',
+      comment: 'core/yaml reads within limits; the others only write YAML, or edit what was read with it',
+      severity: 'error',
+      from: {
+        path: '^src/',
+        pathNot: [
+          tests,
+          '^src/core/yaml\\.ts$',
+          '^src/kubeconfig/(edit|write)\\.ts$',
+          '^src/api/serving/response\\.ts$',
+          '^src/cli/up/packaged-addon\\.ts$',
+        ],
+      },
+      to: { path: '^node_modules/yaml/' },
     },
     {
       name: 'storage-is-for-the-api',

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { CommandFailed, isRecord, readFileIfPresent, systemErrorCode } from '../core/index.ts'
 import { KubeconfigInvalid } from './kubeconfig.ts'
-import { parseYaml } from './parse-yaml.ts'
+import { parseKubeYaml } from './parse.ts'
 
 /** Where a user's preferences are. */
 export interface KubercSources {
@@ -21,7 +21,7 @@ export async function loadKuberc(
     if (sources.kuberc) throw unusable(path, 'ENOENT')
     return undefined
   }
-  const value = await parseYaml(text, path)
+  const value = await parseKubeYaml(text, path)
   if (value === null || value === undefined) return undefined
   // Rules that cannot be read must not be taken for none.
   if (!isRecord(value)) throw new KubeconfigInvalid(path, ['must be a map'])

@@ -257,7 +257,7 @@ contexts: {a: b}
     [
       'two documents',
       'kind: Config\n---\nkind: Config',
-      ['line 2, column 1 is not valid YAML: multiple docs'],
+      ['line 2, column 1 is not valid YAML: more than one document'],
     ],
     [
       'an extension twice',
@@ -274,7 +274,7 @@ contexts: {a: b}
       const [from, to] = ['abcdefghij'[i], 'abcdefghij'[i + 1]]
       bomb.push(`${to}: &${to} [${Array(9).fill(`*${from}`).join(',')}]`)
     }
-    expect(await problems(bomb.join('\n'))).toEqual(['the aliases in it cannot be resolved'])
+    expect(await problems(bomb.join('\n'))).toEqual(['has aliases that cannot be resolved'])
   })
 
   test.each([
@@ -286,19 +286,19 @@ contexts: {a: b}
       'is nested too deeply',
     ],
     ['nested too deeply as items', '- '.repeat(20_000), 'is nested too deeply'],
-    ['very long', `# ${'x'.repeat(5 * 1024 * 1024)}`, 'is too large to be read'],
-    ['made of very many parts', '[a,'.padEnd(1_000_000, 'a,'), 'is too large to be read'],
+    ['very long', `# ${'x'.repeat(5 * 1024 * 1024)}`, 'is too large'],
+    ['made of very many parts', '[a,'.padEnd(1_000_000, 'a,'), 'is too large'],
     [
       'deep by its aliases',
       `${Array.from({ length: 60 }, (_, i) => `a${i}: &a${i} [[[${i ? `*a${i - 1}` : ''}]]]`).join('\n')}`,
-      'the aliases in it cannot be resolved',
+      'has aliases that cannot be resolved',
     ],
     [
       'made of aliases',
       `a: &a x\nb: [${'*a, '.repeat(200)}]`,
-      'the aliases in it cannot be resolved',
+      'has aliases that cannot be resolved',
     ],
-    ['an alias of itself', 'a: &a [*a]', 'the aliases in it cannot be resolved'],
+    ['an alias of itself', 'a: &a [*a]', 'has aliases that cannot be resolved'],
   ])('when it is %s, and the process goes on', async (_name, text, problem) => {
     expect(await problems(text)).toEqual([problem])
   })

@@ -1,4 +1,4 @@
-import { Secret } from '../core/index.ts'
+import { parseYaml, Secret, YamlError, type YamlLimits } from '../core/index.ts'
 import { FieldReader, present } from './field-reader.ts'
 import {
   type AuthProviderConfig,
@@ -11,7 +11,6 @@ import {
   KubeconfigInvalid,
   type KubeconfigUser,
 } from './kubeconfig.ts'
-import { parseYaml } from './parse-yaml.ts'
 
 /** The `extensions` list of an entry, by name. */
 export function readExtensions(reader: FieldReader): Extensions | undefined {
@@ -100,7 +99,7 @@ function readExec(reader: FieldReader | undefined): ExecConfig | undefined {
 
 /** Reads a kubeconfig; `path` is for messages. Throws KubeconfigInvalid with every problem at once. */
 export async function parseKubeconfig(text: string, path: string): Promise<Kubeconfig> {
-  const value = await parseYaml(text, path)
+  const value = await parseKubeYaml(text, path)
   const problems: string[] = []
   const config = readKubeconfig(new FieldReader(value, '', problems))
   if (problems.length > 0) throw new KubeconfigInvalid(path, problems)
@@ -160,5 +159,28 @@ function readContext(reader: FieldReader): Context {
     user: reader.string('user') ?? '',
     ...present({ namespace: reader.filled('namespace'), extensions: readExtensions(reader) }),
     ...reader.rest(),
+  }
+}
+
+/** A text may come from a stranger (discovery): none may exhaust the stack or hold the event loop. */
+const maxCharacters = 4 * 1024 * 1024
+const yamlLimits: YamlLimits = {
+  maxTokens: 400_000,
+  maxDepth: 100,
+  maxAliases: 100,
+  maxExpandedSize: 2 * maxCharacters,
+}
+
+/** Reads the YAML or JSON of a kubeconfig or kuberc. Messages do not quote the text, which holds credentials. */
+export async function parseKubeYaml(text: string, path: string): Promise<unknown> {
+  if (text.length > maxCharacters) throw new KubeconfigInvalid(path, ['is too large'])
+  try {
+    return (await parseYaml(text, { limits: yamlLimits, duplicateKeys: 'error' })).value
+  } catch (error) {
+    if (!(error instanceof YamlError)) throw error
+    const { problem, line, column, message } = error
+    const place = line === undefined ? '' : `line ${line}, column ${column} is not valid YAML: `
+    const what = problem === 'aliases' ? 'has aliases that cannot be resolved' : message
+    throw new KubeconfigInvalid(path, [`${place}${what}`])
   }
 }

@@ -15,7 +15,7 @@ import {
 import { parseJson } from './json.ts'
 import { maxWork } from './limits.ts'
 import { decodeMessage, openEnvelope } from './protobuf.ts'
-import { parseYaml } from './yaml.ts'
+import { parseYamlBody } from './yaml.ts'
 
 /** The encodings of a request body that are understood, as error messages list them. */
 export const supportedMediaTypes = [
@@ -82,7 +82,7 @@ async function openYaml(
   bytes: Uint8Array,
   { expected, maxDepth, work }: DecodeOptions,
 ): Promise<OpenedBody> {
-  const { duplicates, ...json } = await parseYaml(bytes, work, maxDepth)
+  const { duplicates, ...json } = await parseYamlBody(bytes, work, maxDepth)
   const typeMeta = during(findingKind, () => readTypeMeta(json.value))
   return {
     actual: actualKind(typeMeta, expected),

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { parseYaml } from './yaml.ts'
+import { parseYamlBody } from './yaml.ts'
 
-const parse = (text: string) => parseYaml(Buffer.from(text))
+const parse = (text: string) => parseYamlBody(Buffer.from(text))
 
 describe('YAML is read as Kubernetes reads it [GND-R60]', () => {
   test.each([
@@ -75,7 +75,7 @@ describe('bad YAML is a 400 [GND-R63]', () => {
   })
 
   test('text that is not UTF-8', async () => {
-    await expect(parseYaml(Buffer.from([0x61, 0x3a, 0x20, 0xff]))).rejects.toMatchObject({
+    await expect(parseYamlBody(Buffer.from([0x61, 0x3a, 0x20, 0xff]))).rejects.toMatchObject({
       reason: 'BadRequest',
     })
   })

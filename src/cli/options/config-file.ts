@@ -1,4 +1,10 @@
-import { isRecord, type OptionTable } from '../../core/index.ts'
+import {
+  isRecord,
+  type OptionTable,
+  parseYaml,
+  YamlError,
+  type YamlLimits,
+} from '../../core/index.ts'
 import { suggestion } from './values.ts'
 
 /** What a configuration file says, not yet checked against types. */
@@ -28,17 +34,23 @@ export async function readConfigFile(
   return { texts, problems }
 }
 
+const yamlLimits: YamlLimits = {
+  maxTokens: 100_000,
+  maxDepth: 32,
+  maxAliases: 0,
+  maxExpandedSize: 4 * 1024 * 1024,
+}
+
 /** The mapping, or a sentence that says why there is none. */
 async function parse(content: string): Promise<Record<string, unknown> | string> {
-  const { parseDocument } = await import('yaml')
-  const document = parseDocument(content, { logLevel: 'error' })
-  const [first] = document.errors
-  if (first) return first.message.split('\n')[0] ?? 'not YAML'
   let value: unknown
   try {
-    value = document.toJS({ maxAliasCount: 0 })
-  } catch {
-    return 'aliases are not supported'
+    ;({ value } = await parseYaml(content, { limits: yamlLimits, duplicateKeys: 'error' }))
+  } catch (error) {
+    if (!(error instanceof YamlError)) throw error
+    const { problem, line, column, message } = error
+    if (problem === 'aliases') return 'aliases are not supported'
+    return line === undefined ? message : `line ${line}, column ${column}: ${message}`
   }
   if (value === null) return {}
   return isRecord(value) ? value : 'must be a mapping from option names to values'

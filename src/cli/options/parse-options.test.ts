@@ -148,7 +148,7 @@ describe('a configuration file that is wrong is refused with its name', () => {
   test.each([
     ['- a\n', 'x.yaml: must be a mapping'],
     ['port: [1, 2\n', 'x.yaml: '],
-    ['port: 1\nport: 2\n', 'x.yaml: Map keys must be unique'],
+    ['port: 1\nport: 2\n', 'x.yaml: line 2, column 1: duplicate key'],
     ['prot: 1\n', 'x.yaml: there is no option prot, did you mean port?'],
     ['config: other\n', 'x.yaml: config cannot be set'],
     ['port: {a: 1}\n', 'x.yaml: port must be a value or a list of values'],

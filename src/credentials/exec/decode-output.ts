@@ -1,9 +1,15 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
-import { isRecord, Secret } from '../../core/index.ts'
+import {
+  isRecord,
+  parseYaml,
+  Secret,
+  YamlError,
+  type YamlLimits,
+  type YamlProblem,
+} from '../../core/index.ts'
 import { type Credential, isSendableToken } from '../credential.ts'
 import type { CredentialErrorCode } from '../errors.ts'
 import { isKnownVersion, type PluginName, pluginError, v1alpha1 } from './plugin.ts'
-import { parseYamlOutput, YamlUnsound } from './yaml-output.ts'
 
 const certificateBlock = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 const keyBlock = /-----BEGIN ((?:[A-Z0-9]+ )*PRIVATE KEY)-----[^-]+(?:-[^-]+)*-----END \1-----/
@@ -91,7 +97,7 @@ async function parseOutput(output: Uint8Array, refuse: Refuse): Promise<Fields> 
   // kubectl's rule too: what begins like JSON has to be JSON, to its end.
   const value = text.trimStart().startsWith('{')
     ? parseJson(text, refuse)
-    : await parseYaml(text, refuse)
+    : await parseYamlOutput(text, refuse)
   if (value === null) return {}
   if (!isRecord(value)) throw refuse('DECODE', 'did not print an object on stdout')
   return value
@@ -118,14 +124,29 @@ function parseJson(text: string, refuse: Refuse): unknown {
   }
 }
 
-async function parseYaml(text: string, refuse: Refuse): Promise<unknown> {
+/** A credential nests two levels, and needs no alias. */
+const yamlLimits: YamlLimits = {
+  maxTokens: 20_000,
+  maxDepth: 32,
+  maxAliases: 0,
+  maxExpandedSize: 4 * 1024 * 1024,
+}
+
+const yamlProblems: Readonly<Partial<Record<YamlProblem, string>>> = {
+  'multiple-documents': 'has more than one document',
+  'too-many-tokens': 'is too long a YAML text',
+  'too-deep': 'is nested too deeply',
+  aliases: 'has YAML aliases, which no credential needs',
+}
+
+async function parseYamlOutput(text: string, refuse: Refuse): Promise<unknown> {
   try {
-    return await parseYamlOutput(text)
+    return (await parseYaml(text, { limits: yamlLimits, duplicateKeys: 'last' })).value
   } catch (error) {
-    const why = error instanceof YamlUnsound ? error.message : 'is neither JSON nor YAML'
+    const known = error instanceof YamlError ? yamlProblems[error.problem] : undefined
     throw refuse(
       'DECODE',
-      `printed ${text.length} characters on stdout that cannot be used: the text ${why}`,
+      `printed ${text.length} characters on stdout that cannot be used: the text ${known ?? 'is neither JSON nor YAML'}`,
     )
   }
 }
