@@ -1,11 +1,18 @@
 export * from './errors.ts'
 export { type Following, type FollowOptions, follow } from './follow.ts'
 export {
+  type ChangeListener,
+  createInformer,
+  type Informer,
+  type InformerOptions,
+} from './informer.ts'
+export {
   createKubeClient,
   type KubeClient,
   type KubeClientOptions,
   type WriteOptions,
 } from './kube-client.ts'
+export type { Change } from './object-cache.ts'
 export { changeObject } from './objects.ts'
 export type { Follower } from './picture.ts'
 export { RemoteClusterView } from './remote-cluster-view.ts'

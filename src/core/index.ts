@@ -1,5 +1,6 @@
 export * from './abort.ts'
 export * from './auth.ts'
+export * from './backoff.ts'
 export { responseTo } from './client-response.ts'
 export * from './clock.ts'
 export * from './cluster-view.ts'

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe } from 'vitest'
 import { type ClusterAbilities, ClusterLab, type ClusterViewFixture } from './cluster-lab.suite.ts'
+import { describeInformers } from './informer-cases.suite.ts'
 import { describeObjects } from './object-cases.suite.ts'
 import { describePreconditions } from './precondition-cases.suite.ts'
 import { describeRefusals } from './refusal-cases.suite.ts'
@@ -26,6 +27,7 @@ export function describeClusterView(
     describeSubresources(lab)
     describeSelectors(lab)
     describeWatches(lab, abilities)
+    describeInformers(lab, abilities)
     describeRefusals(lab)
     describeReviews(lab, abilities)
   })

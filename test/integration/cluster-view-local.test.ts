@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { openCluster } from '../../src/apiserver/backend/local.ts'
 import { reconcileDefaultPolicy } from '../../src/authz/index.ts'
 import { type KubeObject, Secret, silentLogger, systemClock } from '../../src/core/index.ts'
@@ -45,11 +46,12 @@ async function open(): Promise<ClusterViewFixture> {
 describeClusterView('our registry', open, {
   token: () => ({ value: token.reveal(), username: 'jane' }),
   expiredVersion: async (view) => {
-    const first = await view.write('create', namespace('expiring'), {}, signal)
+    const name = `expiring-${randomUUID()}`
+    const first = await view.write('create', namespace(name), {}, signal)
     for (let round = 0; round <= keptChanges; round++) {
       const labels = { round: String(round) }
-      const metadata = { name: 'expiring', labels }
-      await view.write('update', { ...namespace('expiring'), metadata }, {}, signal)
+      const metadata = { name, labels }
+      await view.write('update', { ...namespace(name), metadata }, {}, signal)
     }
     return String(first.metadata.resourceVersion)
   },
