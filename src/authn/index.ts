@@ -23,7 +23,7 @@ export {
   requestHeader,
   standardFrontProxyHeaders,
 } from './request-header.ts'
-export { defaultSight, type SightOptions } from './revocation-freshness.ts'
+export { defaultStaleness, type StalenessOptions } from './revocation-freshness.ts'
 export {
   addRevocation,
   listRevocations,

@@ -1,98 +1,84 @@
-import { type Clock, pause } from '../core/index.ts'
+import { type Clock, pause, withinTime } from '../core/index.ts'
 
-/** How long the list may be out of sight. */
-export interface SightOptions {
-  /** From then on everybody is refused. */
-  readonly lostAfterMs: number
-  /** How often to look; well below `lostAfterMs`. */
-  readonly lookEveryMs: number
+/** How stale the list may become. */
+export interface StalenessOptions {
+  /** A list that was not confirmed for longer rejects all requests. */
+  readonly maxAgeMs: number
+  /** How often it is confirmed; well below `maxAgeMs`. */
+  readonly confirmEveryMs: number
 }
 
-/** The times that the design promises: revoked within two seconds everywhere, or nobody gets in. */
-export const defaultSight: SightOptions = { lostAfterMs: 2_000, lookEveryMs: 500 }
+/** What the design promises: a revocation takes effect within two seconds everywhere, or all requests are rejected. */
+export const defaultStaleness: StalenessOptions = { maxAgeMs: 2_000, confirmEveryMs: 500 }
 
-/** What to look at, and whom to tell. */
-export interface Sighting {
-  /** Reads the list; rejects when it cannot. */
-  look(signal: AbortSignal): Promise<void>
-  lost(error: unknown): void
-  found(): void
+/** How a list is confirmed, and who is notified. */
+export interface StalenessEvents {
+  /** Rejects if the list cannot be confirmed. */
+  confirm(signal: AbortSignal): Promise<void>
+  stale(error: unknown): void
+  fresh(): void
 }
 
 /**
- * Knows whether a remote list is in sight. A watch alone cannot tell: one whose network is gone is
- * as silent as one without news. So the list is read again and again.
+ * Knows whether a remote list is stale. A watch alone does not show it: without a network it is as silent as without
+ * changes. So the list is confirmed again and again.
  */
-export class ListSight {
-  readonly #options: SightOptions
+export class ListStaleness {
+  readonly #options: StalenessOptions
   readonly #clock: Clock
-  readonly #sighting: Sighting
-  #lastSeen = Number.NEGATIVE_INFINITY
-  #toldLost = false
+  readonly #events: StalenessEvents
+  #confirmedAt = Number.NEGATIVE_INFINITY
+  #isReported = false
 
-  constructor(options: SightOptions, clock: Clock, sighting: Sighting) {
+  constructor(options: StalenessOptions, clock: Clock, events: StalenessEvents) {
     this.#options = options
     this.#clock = clock
-    this.#sighting = sighting
+    this.#events = events
   }
 
-  isLost(): boolean {
-    return this.#clock.monotonic() - this.#lastSeen > this.#options.lostAfterMs
+  get isStale(): boolean {
+    return this.#clock.monotonic() - this.#confirmedAt > this.#options.maxAgeMs
   }
 
-  /** The list was read; the answer is as old as the question, so pass the time of that. */
-  seen(at: number = this.#clock.monotonic()): void {
-    this.#lastSeen = Math.max(at, this.#lastSeen)
-    if (this.#toldLost && !this.isLost()) {
-      this.#toldLost = false
-      this.#sighting.found()
+  /** The list was confirmed by a response; it is as old as the request, so pass the time of that. */
+  confirmed(at: number = this.#clock.monotonic()): void {
+    this.#confirmedAt = Math.max(at, this.#confirmedAt)
+    if (this.#isReported && !this.isStale) {
+      this.#isReported = false
+      this.#events.fresh()
     }
   }
 
-  /** Looks until `signal` aborts. */
+  /** Confirms the list until `signal` aborts. */
   async keep(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      await pause(this.#options.lookEveryMs, signal)
-      if (!signal.aborted) await this.#lookOnce(signal)
+      await pause(this.#options.confirmEveryMs, signal)
+      if (!signal.aborted) await this.#confirmOnce(signal)
     }
   }
 
-  async #lookOnce(signal: AbortSignal): Promise<void> {
-    const asked = this.#clock.monotonic()
-    const limit = new AbortController()
-    const timer = setTimeout(() => limit.abort(new Error('no answer in time')), this.#leftMs(asked))
-    const stop = () => limit.abort(signal.reason)
-    signal.addEventListener('abort', stop, { once: true })
+  async #confirmOnce(signal: AbortSignal): Promise<void> {
+    const requestedAt = this.#clock.monotonic()
     try {
-      await Promise.race([this.#sighting.look(limit.signal), rejectOnAbort(limit.signal)])
-      this.seen(asked)
+      await withinTime(this.#remainingMs(requestedAt), signal, (within) =>
+        this.#events.confirm(within),
+      )
+      this.confirmed(requestedAt)
     } catch (error) {
-      if (!signal.aborted) this.#tellLost(error)
-    } finally {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', stop)
+      if (!signal.aborted) this.#report(error)
     }
   }
 
-  /** An answer that comes later could no longer prevent that the list counts as lost. */
-  #leftMs(now: number): number {
-    const { lostAfterMs } = this.#options
-    const left = this.#lastSeen + lostAfterMs - now
-    return left > 0 ? left + 1 : lostAfterMs
+  /** A later response could not keep the list from becoming stale. */
+  #remainingMs(now: number): number {
+    const { maxAgeMs } = this.#options
+    const remaining = this.#confirmedAt + maxAgeMs - now
+    return remaining > 0 ? remaining + 1 : maxAgeMs
   }
 
-  #tellLost(error: unknown): void {
-    if (this.#toldLost || !this.isLost()) return
-    this.#toldLost = true
-    this.#sighting.lost(error)
+  #report(error: unknown): void {
+    if (this.#isReported || !this.isStale) return
+    this.#isReported = true
+    this.#events.stale(error)
   }
-}
-
-/** For a look that does not heed its signal. */
-function rejectOnAbort(signal: AbortSignal): Promise<never> {
-  return new Promise((_resolve, reject) => {
-    signal.addEventListener('abort', () => reject(new Error('aborted', { cause: signal.reason })), {
-      once: true,
-    })
-  })
 }

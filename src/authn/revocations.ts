@@ -1,4 +1,4 @@
-import { follow } from '../client/index.ts'
+import { createInformer, type Informer } from '../client/index.ts'
 import {
   ApiError,
   type Authentication,
@@ -12,7 +12,7 @@ import {
   unauthorized,
   wellKnownKinds,
 } from '../core/index.ts'
-import { ListSight, type SightOptions } from './revocation-freshness.ts'
+import { ListStaleness, type StalenessOptions } from './revocation-freshness.ts'
 import {
   normalSerial,
   parseRevocations,
@@ -79,14 +79,14 @@ export interface RevocationsOptions {
   readonly view: ClusterView
   readonly clock: Clock
   readonly log: Logger
-  /** `always` for a view within this process, which cannot be lost. */
-  readonly sight: 'always' | SightOptions
+  /** `never` for a view within this process, which is always up to date. */
+  readonly staleness: 'never' | StalenessOptions
 }
 
 /** A list of which nothing can be read must not fill the log. */
-const maxToldProblems = 10
+const maxLoggedProblems = 10
 
-/** Knows who is revoked, from `start` to `stop`, and refuses everybody while it cannot know. */
+/** Knows which users and credentials are revoked, from `start` to `stop`. A stale list rejects all requests. */
 export class Revocations implements Component {
   readonly name = 'revocations'
   readonly failed = neverFails()
@@ -94,10 +94,10 @@ export class Revocations implements Component {
   readonly #log: Logger
   readonly #stop = new AbortController()
   readonly #listeners: RevocationListeners
-  readonly #sight: ListSight | undefined
+  readonly #staleness: ListStaleness | undefined
+  #informer: Informer | undefined
   #revoked: ReadonlySet<string> = new Set()
   #problems: ReadonlySet<string> = new Set()
-  #changes = 0
   #known = false
   #ended: Promise<unknown> = Promise.resolve()
 
@@ -105,26 +105,26 @@ export class Revocations implements Component {
     this.#options = options
     this.#log = options.log.child({ component: this.name })
     this.#listeners = new RevocationListeners((err) => {
-      this.#log.error({ err }, 'cannot cut the stream of a revoked credential')
+      this.#log.error({ err }, 'cannot close the stream of a revoked credential')
     })
-    if (options.sight !== 'always') this.#sight = this.#createSight(options.sight)
+    if (options.staleness !== 'never') this.#staleness = this.#createStaleness(options.staleness)
   }
 
   /** Resolves once the list has been read. */
   async start(): Promise<void> {
-    const { view } = this.#options
+    const { view, clock } = this.#options
+    const { signal } = this.#stop
     const { namespace, name } = revocationListKey
     const query = { namespace, fieldSelector: `metadata.name=${name}` }
-    const following = follow(
-      { view, kind: wellKnownKinds.configMap, query, log: this.#log },
-      { put: (list) => this.#take(list), remove: () => this.#take(undefined) },
-      this.#stop.signal,
-    )
-    this.#ended = following.ended
-    await following.synced
+    const kind = wellKnownKinds.configMap
+    const informer = createInformer({ view, kind, query, log: this.#log, clock, signal })
+    informer.onChange(({ after }) => this.#read(after))
+    this.#ended = informer.ended
+    this.#informer = informer
+    await informer.synced
+    this.#staleness?.confirmed(informer.confirmedAt)
     this.#known = true
-    this.#sight?.seen()
-    this.#ended = Promise.all([following.ended, this.#sight?.keep(this.#stop.signal)])
+    this.#ended = Promise.all([informer.ended, this.#staleness?.keep(signal)])
   }
 
   async stop(deadline: AbortSignal): Promise<void> {
@@ -139,49 +139,46 @@ export class Revocations implements Component {
 
   /** True when the user or the credential is revoked; throws 503 when that cannot be known. */
   isRevoked(authentication: Authentication): boolean {
-    if (!this.#known || this.#sight?.isLost()) {
+    if (!this.#known || this.#staleness?.isStale) {
       throw new ApiError(
         'ServiceUnavailable',
         'it cannot be known whether the credential is revoked, try again later',
-        { detail: 'the list of revoked credentials is out of sight' },
+        { detail: 'the list of revoked credentials is stale' },
       )
     }
     return keysOf(authentication).some((key) => this.#revoked.has(key))
   }
 
   /**
-   * Calls `listener` once when the user or the credential gets revoked, or when the list is lost
-   * from sight: whoever holds a stream open must end it then. Returns how to stop listening.
+   * Calls `listener` once when the user or the credential is revoked, or when the list is stale: streams must be
+   * closed then. Returns how to stop listening.
    */
   onRevoked(authentication: Authentication, listener: () => void): () => void {
     const keys = keysOf(authentication)
     const remove = this.#listeners.add(keys, listener)
-    const isLost = this.#sight?.isLost() ?? false
-    this.#listeners.call(keys.filter((key) => isLost || this.#revoked.has(key)))
+    const isStale = this.#staleness?.isStale ?? false
+    this.#listeners.call(keys.filter((key) => isStale || this.#revoked.has(key)))
     return remove
   }
 
-  #createSight(sight: SightOptions): ListSight {
-    const { view, clock } = this.#options
-    return new ListSight(sight, clock, {
-      look: async (signal) => {
-        const before = this.#changes
-        const list = await view.get(wellKnownKinds.configMap, revocationListKey, signal)
-        // A watch event that came meanwhile is newer than this answer may be.
-        if (before === this.#changes && !signal.aborted) this.#take(list)
+  #createStaleness(options: StalenessOptions): ListStaleness {
+    return new ListStaleness(options, this.#options.clock, {
+      confirm: async (signal) => {
+        const isConfirmed = await this.#informer?.confirm(0, signal)
+        if (isConfirmed !== true) throw new Error('revocation list could not be confirmed')
       },
-      lost: (err) => {
-        this.#log.error({ err }, 'revocation list lost from sight, refusing everybody')
+      stale: (err) => {
+        const { maxAgeMs } = options
+        this.#log.error({ err, maxAgeMs }, 'revocation list is stale, rejecting all requests')
         this.#listeners.callAll()
       },
-      found: () => {
-        this.#log.info({}, 'revocation list in sight again')
+      fresh: () => {
+        this.#log.info({}, 'revocation list is up to date again')
       },
     })
   }
 
-  #take(list: KubeObject | undefined): void {
-    this.#changes += 1
+  #read(list: KubeObject | undefined): void {
     const { revocations, problems } = parseRevocations(list)
     this.#warn(problems)
     const revoked = new Set(revocations.map(keyOf))
@@ -195,7 +192,7 @@ export class Revocations implements Component {
   #warn(problems: readonly string[]): void {
     const news = problems.filter((problem) => !this.#problems.has(problem))
     this.#problems = new Set(problems)
-    for (const problem of news.slice(0, maxToldProblems)) {
+    for (const problem of news.slice(0, maxLoggedProblems)) {
       this.#log.warn({ problem }, 'revocation list has a bad entry')
     }
   }

@@ -1,4 +1,4 @@
-import { type Following, follow } from '../client/index.ts'
+import { createInformer, type Informer } from '../client/index.ts'
 import {
   type Attributes,
   type Authorizer,
@@ -6,7 +6,6 @@ import {
   type ClusterView,
   type Component,
   type Decision,
-  type KubeObject,
   type Logger,
   neverFails,
   type RulesOfUser,
@@ -24,7 +23,7 @@ export interface UserRoles {
 
 const noOpinion: Decision = { allowed: false, reason: '' }
 
-/** Decides by the roles and bindings of a cluster, which it follows from `start` to `stop`. */
+/** Decides by the roles and bindings of a cluster, which informers keep up to date from `start` to `stop`. */
 export class RbacAuthorizer implements Authorizer, Component {
   readonly name = 'rbac'
   readonly failed = neverFails()
@@ -32,7 +31,7 @@ export class RbacAuthorizer implements Authorizer, Component {
   readonly #log: Logger
   readonly #policy = new PolicyIndex()
   readonly #stop = new AbortController()
-  #following: readonly Following[] = []
+  #informers: readonly Informer[] = []
 
   constructor(view: ClusterView, log: Logger) {
     this.#view = view
@@ -41,19 +40,19 @@ export class RbacAuthorizer implements Authorizer, Component {
 
   /** Resolves once all roles and bindings are known. */
   async start(): Promise<void> {
-    const follower = {
-      put: (object: KubeObject) => this.#policy.put(object),
-      remove: (object: KubeObject) => this.#policy.remove(object),
-    }
-    this.#following = Object.values(rbacKinds).map((kind) =>
-      follow({ view: this.#view, kind, log: this.#log }, follower, this.#stop.signal),
-    )
-    await Promise.all(this.#following.map((each) => each.synced))
+    const options = { view: this.#view, log: this.#log, signal: this.#stop.signal }
+    this.#informers = Object.values(rbacKinds).map((kind) => createInformer({ ...options, kind }))
+    for (const informer of this.#informers)
+      informer.onChange(({ before, after }) => {
+        if (after) this.#policy.put(after)
+        else if (before) this.#policy.remove(before)
+      })
+    await Promise.all(this.#informers.map(({ synced }) => synced))
   }
 
   async stop(deadline: AbortSignal): Promise<void> {
     this.#stop.abort()
-    const ended = Promise.all(this.#following.map((each) => each.ended))
+    const ended = Promise.all(this.#informers.map((informer) => informer.ended))
     await Promise.race([ended, aborted(deadline)])
   }
 

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { type Following, follow } from '../client/index.ts'
+import { createInformer, type Informer } from '../client/index.ts'
 import {
   aborted,
   type ClusterView,
@@ -41,9 +41,8 @@ export class RoleAggregation implements Component {
   readonly failed = neverFails()
   readonly #view: ClusterView
   readonly #log: Logger
-  readonly #roles = new Map<string, KubeObject>()
   readonly #stop = new AbortController()
-  #following: Following | undefined
+  #roles: Informer | undefined
   #running: Promise<void> = Promise.resolve()
   #scheduled = false
 
@@ -54,35 +53,31 @@ export class RoleAggregation implements Component {
 
   /** Resolves once the roles that were there are filled. */
   async start(): Promise<void> {
-    const follower = {
-      put: (role: KubeObject) => {
-        this.#roles.set(role.metadata.name, role)
-        this.#schedule()
-      },
-      remove: (role: KubeObject) => {
-        this.#roles.delete(role.metadata.name)
-        this.#schedule()
-      },
-    }
-    const options = { view: this.#view, kind: rbacKinds.clusterRole, log: this.#log }
-    this.#following = follow(options, follower, this.#stop.signal)
-    await this.#following.synced
+    const roles = createInformer({
+      view: this.#view,
+      kind: rbacKinds.clusterRole,
+      log: this.#log,
+      signal: this.#stop.signal,
+    })
+    this.#roles = roles
+    roles.onChange(() => this.#schedule(roles))
+    await roles.synced
     await this.#idle()
   }
 
   async stop(deadline: AbortSignal): Promise<void> {
     this.#stop.abort()
-    const ended = Promise.all([this.#following?.ended, this.#running])
+    const ended = Promise.all([this.#roles?.ended, this.#running])
     await Promise.race([ended, aborted(deadline)])
   }
 
   /** Many changes in a row make one pass. */
-  #schedule(): void {
+  #schedule(roles: Informer): void {
     if (this.#scheduled) return
     this.#scheduled = true
     this.#running = this.#running.then(async () => {
       this.#scheduled = false
-      await this.#fillAll()
+      await this.#fillAll(roles)
     })
   }
 
@@ -92,32 +87,33 @@ export class RoleAggregation implements Component {
     if (latest !== this.#running) await this.#idle()
   }
 
-  async #fillAll(): Promise<void> {
-    for (const role of this.#roles.values()) {
-      if (this.#stop.signal.aborted || !readRoleSelectors(role)) continue
-      await this.#fill(role).catch((err: unknown) => {
-        this.#note(role, err)
+  async #fillAll(roles: Informer): Promise<void> {
+    for (const { metadata } of roles.list()) {
+      const role = roles.get(metadata)
+      if (this.#stop.signal.aborted || !role || !readRoleSelectors(role)) continue
+      await this.#fill(role, roles).catch((err: unknown) => {
+        this.#retryLater(role, roles, err)
       })
     }
   }
 
-  async #fill(role: KubeObject): Promise<void> {
-    const rules = gatheredRules(role, this.#roles.values())
+  async #fill(role: KubeObject, roles: Informer): Promise<void> {
+    const rules = gatheredRules(role, roles.list())
     if (isDeepStrictEqual(rules, readRules(role))) return
     const filled = { ...role, rules: rules.map(writeRule) }
     const { resourceVersion } = role.metadata
     const options = resourceVersion ? { resourceVersion } : {}
     const written = await this.#view.write('update', filled, options, this.#stop.signal)
-    this.#roles.set(written.metadata.name, written)
-    this.#schedule() // others may gather from this one
+    roles.applied(written)
+    this.#schedule(roles) // others may gather from this one
   }
 
-  #note(role: KubeObject, err: unknown): void {
-    // Whoever changed or deleted it has sent an event, which brings it back here.
+  #retryLater(role: KubeObject, roles: Informer, err: unknown): void {
+    // The event of the change or deletion schedules another pass.
     if (hasReason(err, 'Conflict', 'NotFound')) return
     if (this.#stop.signal.aborted) return
     this.#log.error({ err, clusterRole: role.metadata.name }, 'cannot fill aggregated role')
-    const timer = setTimeout(() => this.#schedule(), retryMs)
+    const timer = setTimeout(() => this.#schedule(roles), retryMs)
     timer.unref()
   }
 }

@@ -23,7 +23,7 @@ import {
   nodeNameAdmission,
   nodeTokenGroup,
   parseBootstrapToken,
-  TokenBook,
+  TokenCache,
   tokenAdmission,
   tokenKeys,
   weaknessOf,
@@ -105,8 +105,8 @@ async function createFirstToken(
 export const discoveryFeature: Feature = async (context) => {
   const { view, authorizer, clock, log, signal, pki, options } = context
   const firstToken = await readFirstToken(options, log)
-  const book = await TokenBook.open({ view, clock, log, signal })
-  const keys = tokenKeys(book, context.fileToken)
+  const cache = await TokenCache.open({ view, clock, log, signal })
+  const keys = tokenKeys(cache, context.fileToken)
   const metrics = discoveryMetrics(context.metrics)
   const failures = new FailureLimit({
     clock,
@@ -131,7 +131,7 @@ export const discoveryFeature: Feature = async (context) => {
   return {
     tokens: [
       discoveryRequests({ keys, failures, clock, log, clusterId: () => clusterId }),
-      forApiAudiences(bootstrapTokens(book, failures, log), context.apiAudiences),
+      forApiAudiences(bootstrapTokens(cache, failures, log), context.apiAudiences),
     ],
     admissions: [tokenAdmission, nodeNameAdmission, joinAdmission(view, clock)],
     controllers: [

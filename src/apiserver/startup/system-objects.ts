@@ -170,7 +170,7 @@ export async function watchRevocations(
   parts: { readonly clock: Clock; readonly log: Logger },
   closers: Closers,
 ): Promise<Revocations> {
-  const revocations = new Revocations({ view, sight: 'always', ...parts })
+  const revocations = new Revocations({ view, staleness: 'never', ...parts })
   closers.add('revocations', (deadline) => revocations.stop(deadline))
   await revocations.start()
   return revocations

@@ -7,7 +7,7 @@ import {
 } from '../tokens/bootstrap-token.ts'
 import { isSameSecret, type TokenUsage } from '../tokens/stored-token.ts'
 import type { FailureLimit } from './failure-limit.ts'
-import type { TokenBook } from './token-cache.ts'
+import type { TokenCache } from './token-cache.ts'
 
 const noSecret = new Secret('x'.repeat(16))
 
@@ -18,7 +18,7 @@ const bootstrapUser = (id: string): string => `${bootstrapUserPrefix}${id}`
 
 /** Knows bootstrap tokens that are shown as they are: their second duty, after the server is trusted. */
 export function bootstrapTokens(
-  book: Pick<TokenBook, 'find'>,
+  cache: Pick<TokenCache, 'find'>,
   failures: FailureLimit,
   log: Logger,
 ): TokenAuthenticator {
@@ -29,7 +29,7 @@ export function bootstrapTokens(
       const shown = parseBootstrapToken(text)
       const attempt = { source, id: shown.id }
       const about = { tokenId: shown.id, source }
-      const stored = book.find(shown.id)
+      const stored = cache.find(shown.id)
       // Compared in any case and before any limit: time does not show whether there is such a
       // token, and one that verifies is accepted whatever other clients did.
       const isRight = isSameSecret(shown.secret, stored?.token.secret ?? noSecret)
@@ -65,11 +65,11 @@ const bothUsages: ReadonlySet<TokenUsage> = new Set(['signing', 'authentication'
 
 /** Finds tokens by their ids: those of the cluster first, then those of the token file. */
 export function tokenKeys(
-  book: Pick<TokenBook, 'find'>,
+  cache: Pick<TokenCache, 'find'>,
   fileToken: (id: string) => StructuredToken | undefined,
 ): (id: string) => TokenKey | undefined {
   return (id) => {
-    const stored = book.find(id)
+    const stored = cache.find(id)
     if (stored) {
       const { token, usages, expiresAt } = stored
       // Not the groups of the token: those are for requests that show it.

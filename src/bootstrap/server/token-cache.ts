@@ -1,4 +1,4 @@
-import { type Following, follow } from '../../client/index.ts'
+import { createInformer, type Informer } from '../../client/index.ts'
 import {
   type Clock,
   type ClusterView,
@@ -11,55 +11,54 @@ import {
   isTokenSecret,
   readTokenSecret,
   type StoredToken,
+  secretNameOf,
   tokenNamespace,
   tokenSecretType,
 } from '../tokens/stored-token.ts'
 
-/** What tokens are followed with. */
-export interface TokenBookParts {
+/** What the cache of tokens works with. */
+export interface TokenCacheOptions {
   readonly view: ClusterView
   readonly clock: Clock
   readonly log: Logger
   readonly signal: AbortSignal
 }
 
-/** All tokens of the cluster that count, as they are now. */
-export class TokenBook {
+/** All valid tokens of the cluster. */
+export class TokenCache {
   readonly #clock: Clock
-  readonly #tokens = new Map<string, StoredToken>()
+  readonly #tokens: Informer<StoredToken>
 
-  private constructor(clock: Clock) {
+  private constructor(clock: Clock, tokens: Informer<StoredToken>) {
     this.#clock = clock
+    this.#tokens = tokens
   }
 
-  /** Reads the tokens and follows them from then on. */
-  static async open({ view, clock, log, signal }: TokenBookParts): Promise<TokenBook> {
-    const book = new TokenBook(clock)
-    const query = { namespace: tokenNamespace, fieldSelector: `type=${tokenSecretType}` }
-    const following: Following = follow(
-      { view, kind: wellKnownKinds.secret, query, log, clock },
-      { put: (object) => book.#put(object, log), remove: (object) => book.#remove(object) },
+  /** Resolves when all tokens are known; keeps them up to date until the signal aborts. */
+  static async open({ view, clock, log, signal }: TokenCacheOptions): Promise<TokenCache> {
+    const tokens = createInformer({
+      view,
+      kind: wellKnownKinds.secret,
+      query: { namespace: tokenNamespace, fieldSelector: `type=${tokenSecretType}` },
+      project: (object) => storedToken(object, log),
+      log,
+      clock,
       signal,
-    )
-    await following.synced
-    return book
+    })
+    await tokens.synced
+    return new TokenCache(clock, tokens)
   }
 
-  /** The token of this name, if it is there and has not expired. */
+  /** The token of this name, if it exists and has not expired. */
   find(id: string): StoredToken | undefined {
-    const found = this.#tokens.get(id)
+    const found = this.#tokens.get({ namespace: tokenNamespace, name: secretNameOf(id) })
     return found && !isExpired(found, this.#clock.now()) ? found : undefined
   }
+}
 
-  #put(object: KubeObject, log: Logger): void {
-    this.#remove(object)
-    if (!isTokenSecret(object) || object.metadata.deletionTimestamp !== undefined) return
-    const { stored, problems } = readTokenSecret(object)
-    if (stored) this.#tokens.set(stored.token.id, stored)
-    else log.warn({ secret: object.metadata.name, problems }, 'a bootstrap token does not count')
-  }
-
-  #remove({ metadata }: KubeObject): void {
-    this.#tokens.delete(metadata.name.replace(/^bootstrap-token-/, ''))
-  }
+function storedToken(object: KubeObject, log: Logger): StoredToken | undefined {
+  if (!isTokenSecret(object) || object.metadata.deletionTimestamp !== undefined) return undefined
+  const { stored, problems } = readTokenSecret(object)
+  if (!stored) log.warn({ secret: object.metadata.name, problems }, 'bootstrap token is invalid')
+  return stored
 }

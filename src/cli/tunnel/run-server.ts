@@ -97,12 +97,12 @@ async function openCluster(
   const view = new RemoteClusterView(createKubeClient({ transport }))
   const close = (): void => transport.destroy()
   if (!followRevocations) return { parts: { view }, components: [], close }
-  const revocations = new Revocations({ view, sight: listSight, clock: systemClock, log })
+  const revocations = new Revocations({ view, staleness, clock: systemClock, log })
   return { parts: { view, revocations }, components: [inBackground(revocations)], close }
 }
 
-/** Out of sight for longer than this, the list says nothing about anybody any more. */
-const listSight = { lostAfterMs: 60_000, lookEveryMs: 5_000 }
+/** After a minute without confirmation the list is stale, and no agent or client is accepted. */
+const staleness = { maxAgeMs: 60_000, confirmEveryMs: 5_000 }
 
 /** Ports open at once, whether the cluster can be reached or not; until it is, nobody is let in. */
 const inBackground = (revocations: Revocations): Component => ({

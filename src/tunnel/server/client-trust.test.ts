@@ -24,8 +24,10 @@ beforeEach(async () => {
 afterEach(() => lab.close())
 
 /** The list of the cluster, followed. */
-async function followed(sight: RevocationsOptions['sight'] = 'always'): Promise<Revocations> {
-  const revocations = new Revocations({ view, clock: systemClock, log: silentLogger, sight })
+async function followed(
+  staleness: RevocationsOptions['staleness'] = 'never',
+): Promise<Revocations> {
+  const revocations = new Revocations({ view, clock: systemClock, log: silentLogger, staleness })
   lab.closeLater(() => revocations.stop(signal))
   await revocations.start()
   return revocations
@@ -139,8 +141,8 @@ describe.each(['user', 'certificate'] as const)('[TUN-F16] revoked by %s', (what
 
 test('[TUN-F16] while nobody can know who is revoked, no agent is let in and open ones are cut', async () => {
   const { log, said } = reasons()
-  const sight = { lostAfterMs: 1_000, lookEveryMs: 20 }
-  await lab.start({ revocations: await followed(sight), log })
+  const staleness = { maxAgeMs: 1_000, confirmEveryMs: 20 }
+  await lab.start({ revocations: await followed(staleness), log })
   const alice = await labClient(lab.ca, 'alice')
   const open = await agentWith(alice)
   view.fail(new Error('the cluster is away'))

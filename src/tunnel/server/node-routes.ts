@@ -1,10 +1,9 @@
-import { type FollowOptions, follow } from '../../client/index.ts'
+import { type Change, createInformer, type Informer } from '../../client/index.ts'
 import {
   type Clock,
   type ClusterView,
   excerpt,
   isRecord,
-  type Kind,
   type KubeObject,
   type Logger,
   machineOf,
@@ -28,8 +27,7 @@ interface Evidence {
   readonly ranges: readonly IpRange[]
 }
 
-const none: Evidence = { owner: '', hosts: [], ranges: [] }
-const followed = ['node', 'pod', 'service'] as const
+type WatchedKind = 'node' | 'pod' | 'service'
 
 /** Addresses that mean something else on each machine, so no node has them for others. */
 const localRanges = [
@@ -52,21 +50,28 @@ export class NodeRoutes {
   readonly #sparseLog: SparseLog
   readonly #owners = new Map<string, Map<string, number>>()
   readonly #ranges = new RangeTable<string>()
-  readonly #evidence = new Map<string, Evidence>()
-  readonly #nodes = new Set<string>()
+  #nodes: Informer<Evidence> | undefined
+  #isSynced = false
   #stop: AbortController | undefined
-  #unsynced = new Set<string>(followed)
 
   constructor(parts: NodeRoutesParts) {
     this.#parts = parts
     this.#sparseLog = new SparseLog(parts.log, parts.clock)
   }
 
-  /** Begins to follow the cluster; until every kind was listed once, no address belongs to a node. */
+  /** Starts the informers; until every kind was listed once, no address belongs to a node. */
   start(): void {
     const stop = new AbortController()
     this.#stop = stop
-    for (const name of followed) this.#follow(name, stop.signal)
+    const { signal } = stop
+    this.#nodes = this.#watch('node', signal)
+    const informers = [this.#nodes, this.#watch('pod', signal), this.#watch('service', signal)]
+    Promise.all(informers.map(({ synced }) => synced)).then(
+      () => {
+        this.#isSynced = true
+      },
+      () => {}, // stopped before the first list
+    )
   }
 
   stop(): void {
@@ -75,10 +80,10 @@ export class NodeRoutes {
 
   /** The node that an address or host name belongs to; `undefined` when that is not proven. */
   nodeOf(host: string): string | undefined {
-    if (this.#unsynced.size > 0) return undefined
+    if (!this.#isSynced) return undefined
     const owners = this.#ownersOf(host)
     const [only] = owners
-    if (owners.size === 1 && only !== undefined && this.#nodes.has(only)) return only
+    if (owners.size === 1 && only !== undefined && this.#isNode(only)) return only
     if (owners.size > 1) {
       const fields = { address: excerpt(host), owners: [...owners].slice(0, 5).map(excerpt) }
       this.#sparseLog.warn(host, fields, 'address has several owners, no node gets its traffic')
@@ -89,7 +94,7 @@ export class NodeRoutes {
   /** Whether a whole range belongs to a node: it lies in a Pod CIDR of that node and meets none of another. */
   hasRange(node: string, text: string): boolean {
     const range = parseIpRange(text)
-    if (!range || this.#unsynced.size > 0) return false
+    if (!range || !this.#isSynced) return false
     const owners = new Set([...this.#ranges.around(range, range.bits)].flatMap((each) => [...each]))
     return owners.size === 1 && owners.has(node) && !this.#ranges.hasInside(range, node)
   }
@@ -98,45 +103,31 @@ export class NodeRoutes {
     const ip = parseIp(host)
     const owners = new Set(this.#owners.get(hostKey(host))?.keys())
     // The name of a Node is its own; that others list it as theirs changes nothing.
-    if (!ip) return this.#nodes.has(hostKey(host)) ? new Set([hostKey(host)]) : owners
+    if (!ip) return this.#isNode(hostKey(host)) ? new Set([hostKey(host)]) : owners
     for (const set of this.#ranges.around(ip, ip.width)) for (const owner of set) owners.add(owner)
     return owners
   }
 
-  #follow(name: (typeof followed)[number], signal: AbortSignal): void {
-    const { view, clock, log } = this.#parts
-    const kind: Kind = wellKnownKinds[name]
-    const options: FollowOptions = { view, kind, clock, log, project: slim }
-    const keyOf = ({ metadata }: KubeObject): string =>
-      `${name} ${metadata.namespace ?? ''}/${metadata.name}`
-    const following = follow(
-      options,
-      {
-        put: (object) => {
-          if (name === 'node') this.#nodes.add(object.metadata.name)
-          this.#set(keyOf(object), evidenceOf[name](object))
-        },
-        remove: (object) => {
-          if (name === 'node') this.#nodes.delete(object.metadata.name)
-          this.#set(keyOf(object), none)
-        },
-      },
-      signal,
-    )
-    following.synced.then(
-      () => this.#unsynced.delete(name),
-      () => {}, // stopped before the first list
-    )
+  #isNode(name: string): boolean {
+    return this.#nodes?.get({ name }) !== undefined
   }
 
-  #set(key: string, now: Evidence): void {
-    const before = this.#evidence.get(key) ?? none
-    for (const host of before.hosts) this.#count(host, before.owner, -1)
-    for (const range of before.ranges) this.#ranges.delete(range, before.owner)
-    for (const host of now.hosts) this.#count(host, now.owner, 1)
-    for (const range of now.ranges) this.#ranges.add(range, now.owner)
-    if (now === none) this.#evidence.delete(key)
-    else this.#evidence.set(key, now)
+  #watch(name: WatchedKind, signal: AbortSignal): Informer<Evidence> {
+    const kind = wellKnownKinds[name]
+    const informer = createInformer({ ...this.#parts, kind, project: evidenceOf[name], signal })
+    informer.onChange((change) => this.#replace(change))
+    return informer
+  }
+
+  #replace({ before, after }: Change<Evidence>): void {
+    if (before) {
+      for (const host of before.hosts) this.#count(host, before.owner, -1)
+      for (const range of before.ranges) this.#ranges.delete(range, before.owner)
+    }
+    if (after) {
+      for (const host of after.hosts) this.#count(host, after.owner, 1)
+      for (const range of after.ranges) this.#ranges.add(range, after.owner)
+    }
   }
 
   #count(host: string, owner: string, change: 1 | -1): void {
@@ -176,7 +167,7 @@ function isLocal(host: string): boolean {
   )
 }
 
-const evidenceOf: Readonly<Record<(typeof followed)[number], (object: KubeObject) => Evidence>> = {
+const evidenceOf: Readonly<Record<WatchedKind, (object: KubeObject) => Evidence | undefined>> = {
   node: (object) => ({
     owner: object.metadata.name,
     hosts: keysOf(
@@ -189,7 +180,7 @@ const evidenceOf: Readonly<Record<(typeof followed)[number], (object: KubeObject
     const status = fieldsAt(object, 'status')
     const isOver = ['Succeeded', 'Failed'].includes(textAt(status, 'phase'))
     // What `workload run` registers belongs to a machine, which is not a node even if it is named like one.
-    if (owner === '' || isOver || machineOf(object) !== undefined) return none
+    if (owner === '' || isOver || machineOf(object) !== undefined) return undefined
     const ips = listAt(status, 'podIPs').map((each) => textAt(each, 'ip'))
     return { owner, hosts: keysOf([textAt(status, 'podIP'), ...ips]), ranges: [] }
   },
@@ -212,26 +203,4 @@ const evidenceOf: Readonly<Record<(typeof followed)[number], (object: KubeObject
 const podCidrsOf = (node: KubeObject): string[] => {
   const spec = fieldsAt(node, 'spec')
   return [textAt(spec, 'podCIDR'), ...listAt(spec, 'podCIDRs').map(String)]
-}
-
-/** What routes need of an object, so that the cache holds no more. */
-function slim(object: KubeObject): KubeObject {
-  const { name, namespace, uid, resourceVersion, labels } = object.metadata
-  const spec = fieldsAt(object, 'spec')
-  const status = fieldsAt(object, 'status')
-  const pick = (from: Fields, names: readonly string[]): Fields =>
-    Object.fromEntries(names.flatMap((each) => (each in from ? [[each, from[each]]] : [])))
-  return {
-    apiVersion: object.apiVersion,
-    kind: object.kind,
-    metadata: {
-      name,
-      ...(namespace !== undefined && { namespace }),
-      ...(uid !== undefined && { uid }),
-      ...(resourceVersion !== undefined && { resourceVersion }),
-      ...(labels && { labels }),
-    },
-    spec: pick(spec, ['nodeName', 'podCIDR', 'podCIDRs', 'clusterIP', 'clusterIPs', 'externalIPs']),
-    status: pick(status, ['addresses', 'podIP', 'podIPs', 'phase', 'loadBalancer']),
-  }
 }

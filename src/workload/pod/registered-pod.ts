@@ -1,4 +1,4 @@
-import { follow, type KubeClient, RemoteClusterView } from '../../client/index.ts'
+import { createInformer, type KubeClient, RemoteClusterView } from '../../client/index.ts'
 import {
   ApiError,
   type Clock,
@@ -87,26 +87,20 @@ export class RegisteredPod {
     }
   }
 
-  /** Calls `onGone` when the Pod is deleted, by whomever. */
+  /** Calls `onGone` when the Pod is deleted. Resolves when the signal has aborted. */
   watch(onGone: () => void, signal: AbortSignal): Promise<void> {
     const { client, log, clock } = this.#parts
     const view = new RemoteClusterView(client)
     const { namespace, name, machine } = this.#plan
     const query = { namespace, fieldSelector: `metadata.name=${name},spec.nodeName=${machine}` }
-    let isSeen = false
-    const follower = {
-      put: ({ metadata }: KubeObject) => {
-        isSeen = true
-        if (metadata.uid !== this.uid || metadata.deletionTimestamp !== undefined) onGone()
-      },
-      remove: onGone,
+    const informer = createInformer({ view, kind: podKind, query, log, clock, signal })
+    const check = (): void => {
+      const found = informer.get(this.#key)?.metadata
+      if (found?.uid !== this.uid || found.deletionTimestamp !== undefined) onGone()
     }
-    const following = follow({ view, kind: podKind, query, log, clock }, follower, signal)
-    following.synced.then(
-      () => isSeen || onGone(), // it went before anybody looked
-      () => {},
-    )
-    return following.ended
+    informer.onChange(check)
+    informer.synced.then(check, () => {}) // it may have been deleted before the first list
+    return informer.ended
   }
 
   /** Takes the workload out of the cluster. */

@@ -363,5 +363,5 @@ test('[TUN-R15] ports are open before any server or cluster can be reached', asy
     [],
   )
   expect(await opened(agent)).toHaveLength(1)
-  await lines.seen('cannot look for the Leases')
+  await lines.seen('cannot read the Leases')
 })

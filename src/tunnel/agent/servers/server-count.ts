@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import {
+  createInformer,
   createKubeClient,
-  follow,
+  type Informer,
   RemoteClusterView,
   transportFromKubeconfig,
 } from '../../../client/index.ts'
@@ -9,7 +10,6 @@ import {
   type Clock,
   type ClusterView,
   type Kind,
-  type KubeObject,
   type Logger,
   pause,
   type Query,
@@ -109,11 +109,11 @@ export interface LeaseCountParts {
   readonly log: Logger
 }
 
-/** Counts servers by their Leases; while none is known it says what it said last. */
+/** Counts servers by their Leases; while none is valid, the last count stays. */
 export class LeaseCount implements CountSource {
   readonly #parts: LeaseCountParts
-  readonly #leases = new Map<string, KubeObject>()
   readonly #stop = new AbortController()
+  #leases: Informer | undefined
   #running: Promise<void> | undefined
   #last = 0
 
@@ -130,22 +130,15 @@ export class LeaseCount implements CountSource {
     const { namespace, labelSelector, metrics, clock, log } = this.#parts
     const view = await this.#open(signal)
     if (view === undefined) return
-    const following = follow(
-      {
-        view: measuredView(view, metrics, clock),
-        kind: wellKnownKinds.lease,
-        query: { namespace, labelSelector },
-        log,
-        clock,
-      },
-      {
-        put: (lease) => void this.#leases.set(lease.metadata.name, lease),
-        remove: (lease) => void this.#leases.delete(lease.metadata.name),
-      },
+    this.#leases = createInformer({
+      view: measuredView(view, metrics, clock),
+      kind: wellKnownKinds.lease,
+      query: { namespace, labelSelector },
+      log,
+      clock,
       signal,
-    )
-    following.synced.catch(() => {}) // ended before the first list
-    await following.ended
+    })
+    await this.#leases.ended
   }
 
   async #open(signal: AbortSignal): Promise<ClusterView | undefined> {
@@ -153,7 +146,7 @@ export class LeaseCount implements CountSource {
       try {
         return await this.#parts.view()
       } catch (err) {
-        this.#parts.log.warn({ err }, 'cannot look for the Leases of servers, trying again')
+        this.#parts.log.warn({ err }, 'cannot read the Leases of servers, retrying')
       }
       await pause(reopenMs, signal)
     }
@@ -162,7 +155,8 @@ export class LeaseCount implements CountSource {
 
   count(): number {
     const now = this.#parts.clock.now()
-    const valid = [...this.#leases.values()].filter((lease) => isValidLease(lease, now)).length
+    const leases = [...(this.#leases?.list() ?? [])]
+    const valid = leases.filter((lease) => isValidLease(lease, now)).length
     if (valid > 0) this.#last = valid
     return this.#last
   }

@@ -114,7 +114,7 @@ test('[TUN-W16, TUN-R15] a cluster that cannot be asked is tried again and stops
   })
   leases.start()
   expect(serverCount({ answers: fixed(0), leases, source: 'default' })).toBe(1)
-  await lines.seen('cannot follow changes')
+  await lines.seen('cannot list or watch')
   expect(metrics.registry.expose()).toContain(
     'agent_lease_lists_total{http_response_code="403",reason="Forbidden"} 1',
   )
