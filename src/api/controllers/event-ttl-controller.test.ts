@@ -1,12 +1,15 @@
-import { expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { type KubeObject, kubeMicroTime, kubeTime } from '../../core/index.ts'
 import { FakeClusterView } from '../../testing/fake-cluster-view.ts'
 import { event } from '../kinds/index.ts'
 import { createEventTtlController } from './event-ttl.ts'
+import { startController } from './started-controller.suite.ts'
 
 const now = Date.parse('2026-01-01T12:00:00Z')
 const minutes = (count: number) => now - count * 60_000
-const signal = new AbortController().signal
+const stop = new AbortController()
+afterAll(() => stop.abort())
+const { signal } = stop
 
 const eventNamed = (name: string, fields: object): KubeObject => ({
   apiVersion: 'v1',
@@ -19,9 +22,7 @@ async function leftAfterSweep(...events: KubeObject[]): Promise<string[]> {
   const view = new FakeClusterView({ objects: events })
   const clock = { now: () => now, monotonic: () => 0 }
   const controller = createEventTtlController({ view, clock, ttlMs: 3_600_000 })
-  const { items } = await view.list(event.kind, {}, signal)
-  for (const item of items) controller.watches[0]?.put(item)
-  await controller.reconcile('sweep', signal)
+  await (await startController(controller, view, signal)).reconcile('sweep')
   return (await view.list(event.kind, {}, signal)).items.map(({ metadata }) => metadata.name)
 }
 
@@ -45,10 +46,9 @@ test('an event that is reported again meanwhile stays', async () => {
   const view = new FakeClusterView({ objects: [old] })
   const clock = { now: () => now, monotonic: () => 0 }
   const controller = createEventTtlController({ view, clock, ttlMs: 3_600_000 })
-  const { items } = await view.list(event.kind, {}, signal)
-  for (const item of items) controller.watches[0]?.put(item)
+  const started = await startController(controller, view, signal)
   view.put(eventNamed('a', { lastTimestamp: kubeTime(now) }))
-  await controller.reconcile('sweep', signal)
+  await started.reconcile('sweep')
   expect((await view.list(event.kind, {}, signal)).items).toHaveLength(1)
 })
 
@@ -56,6 +56,7 @@ test('the next sweep comes by itself', async () => {
   const view = new FakeClusterView()
   const clock = { now: () => now, monotonic: () => 0 }
   const controller = createEventTtlController({ view, clock, ttlMs: 3_600_000 })
-  expect(controller.firstKeys).toEqual(['sweep'])
-  expect(await controller.reconcile('sweep', signal)).toEqual({ againAfterMs: 60_000 })
+  const started = await startController(controller, view, signal)
+  expect(started.takeKeys()).toEqual(['sweep'])
+  expect(await started.reconcile('sweep')).toEqual({ againAfterMs: 60_000 })
 })

@@ -6,11 +6,9 @@ import {
   type KubeObject,
 } from '../../core/index.ts'
 import { event } from '../kinds/index.ts'
-import { type Controller } from './controller.ts'
-import { Mirror } from './mirror.ts'
-import { deleted, forEachAtOnce } from './run-controller.ts'
+import { type Controller, deleted, forEachAtOnce } from './run-controller.ts'
 
-const longestPauseMs = 60_000
+const maxSweepIntervalMs = 60_000
 
 /** What the event controller works with. */
 export interface EventTtlOptions {
@@ -42,16 +40,6 @@ function lastSeen(object: KubeObject): number {
 
 /** Deletes events that nobody has reported again for `ttlMs`. */
 export function createEventTtlController({ view, clock, ttlMs }: EventTtlOptions): Controller {
-  const events = new Mirror<KnownEvent>({
-    kind: event.kind,
-    project: (object) => ({
-      namespace: object.metadata.namespace ?? '',
-      name: object.metadata.name,
-      resourceVersion: object.metadata.resourceVersion,
-      seenAt: lastSeen(object),
-    }),
-    keysOf: () => [],
-  })
   const remove = async (known: KnownEvent, signal: AbortSignal): Promise<void> => {
     const { namespace, name, resourceVersion } = known
     const object = { apiVersion: 'v1', kind: 'Event', metadata: { name, namespace } }
@@ -65,13 +53,24 @@ export function createEventTtlController({ view, clock, ttlMs }: EventTtlOptions
   }
   return {
     name: 'event-ttl',
-    watches: [events],
-    firstKeys: ['sweep'],
-    async reconcile(_key, signal) {
-      const limit = clock.now() - ttlMs
-      const expired = [...events.all()].filter(({ seenAt }) => seenAt <= limit)
-      await forEachAtOnce(expired, (known) => remove(known, signal))
-      return { againAfterMs: Math.min(ttlMs / 4, longestPauseMs) }
+    start({ watch, enqueue }) {
+      const events = watch<KnownEvent>({
+        kind: event.kind,
+        project: (object) => ({
+          namespace: object.metadata.namespace ?? '',
+          name: object.metadata.name,
+          resourceVersion: object.metadata.resourceVersion,
+          seenAt: lastSeen(object),
+        }),
+        keysOf: () => [],
+      })
+      enqueue('sweep')
+      return async (_key, signal) => {
+        const limit = clock.now() - ttlMs
+        const expired = [...events.list()].filter(({ seenAt }) => seenAt <= limit)
+        await forEachAtOnce(expired, (known) => remove(known, signal))
+        return { againAfterMs: Math.min(ttlMs / 4, maxSweepIntervalMs) }
+      }
     },
   }
 }

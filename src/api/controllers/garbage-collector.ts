@@ -1,17 +1,18 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
 import type { ClusterView, Kind, KubeObject, ObjectMeta, OwnerReference } from '../../core/index.ts'
 import { event } from '../kinds/index.ts'
-import { type Controller, type Watch } from './controller.ts'
 import {
   foregroundFinalizer,
   type GraphNode,
+  graphNode,
   groupOf,
   nodeId,
   OwnerGraph,
   orphanFinalizer,
   parseNodeId,
 } from './owner-graph.ts'
-import { deleted, forEachAtOnce } from './run-controller.ts'
+import { type Controller, type ControllerWatch, deleted, forEachAtOnce } from './run-controller.ts'
 
 /** The references of an object by the state of their owners. */
 interface OwnerStates {
@@ -194,21 +195,15 @@ class GarbageCollector {
   }
 }
 
-/** Feeds one kind into the graph. */
-const graphWatch = (kind: Kind, graph: OwnerGraph): Watch => ({
+/** Feeds one kind into the graph. Of objects that take no place in it nothing is cached. */
+const graphWatch = (kind: Kind, graph: OwnerGraph): ControllerWatch<GraphNode> => ({
   kind,
-  query: {},
-  put: (object) => graph.put(kind, object),
-  remove: (gone) => graph.remove(kind, gone),
-  *known() {
-    const { resource } = parseNodeId(nodeId(kind, { name: '' }))
-    for (const { id } of graph.nodes()) {
-      const parsed = parseNodeId(id)
-      if (parsed.resource === resource) yield parsed
-    }
-  },
-  // Owners that take no place in the graph may have gone unseen.
-  *relisted() {
+  project: (object) => graphNode(kind, object),
+  equals: isDeepStrictEqual,
+  keysOf: ({ namespace, name, uid, after }) =>
+    after ? graph.put(after) : graph.remove(nodeId(kind, { namespace, name }), uid),
+  // Deletions of owners that take no place in the graph may have been missed.
+  *keysOfRelist() {
     for (const { id } of graph.nodes()) yield id
   },
 })
@@ -224,11 +219,13 @@ export function createGarbageCollector(options: GarbageCollectorOptions): Contro
   const collector = new GarbageCollector(options, graph)
   return {
     name: 'garbage-collector',
-    // Events are many, short-lived and, as in Kubernetes, not collected.
-    watches: options.kinds.filter((kind) => !isEvent(kind)).map((kind) => graphWatch(kind, graph)),
-    async reconcile(id, signal) {
-      await collector.look(id, signal)
-      return undefined
+    start({ watch }) {
+      // Events are many, short-lived and, as in Kubernetes, not collected.
+      for (const kind of options.kinds) if (!isEvent(kind)) watch(graphWatch(kind, graph))
+      return async (id, signal) => {
+        await collector.look(id, signal)
+        return undefined
+      }
     },
   }
 }

@@ -1,4 +1,3 @@
-export type { Controller, ControllerOptions, Watch } from './controller.ts'
 export { createEndpointsController } from './endpoints/endpoints-controller.ts'
 export { createEventTtlController } from './event-ttl.ts'
 export { createGarbageCollector } from './garbage-collector.ts'
@@ -8,4 +7,9 @@ export {
   createServiceAccountController,
   type RootCaSource,
 } from './namespace-objects.ts'
-export { runController } from './run-controller.ts'
+export {
+  type Controller,
+  type ControllerOptions,
+  type ControllerWatch,
+  runController,
+} from './run-controller.ts'

@@ -16,8 +16,7 @@ import { LocalClusterView, serverUser } from '../registry/local-cluster-view.ts'
 import { encodeObject, storeKey } from '../registry/object-bytes.ts'
 import { openRegistry } from '../registry/open-registry.ts'
 import type { RegistryContext } from '../registry/registry.ts'
-import type { Controller } from './controller.ts'
-import { runController } from './run-controller.ts'
+import { type Controller, runController } from './run-controller.ts'
 
 /** All kinds of the registry. */
 export const allKinds: readonly Kind[] = kindDefinitions.map(({ kind }) => kind)

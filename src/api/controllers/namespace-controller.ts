@@ -8,9 +8,7 @@ import {
 } from '../../core/index.ts'
 import { type Fields, fieldsAt, recordsAt, textAt, textsAt } from '../kinds/fields.ts'
 import { namespace, pod } from '../kinds/index.ts'
-import { type Controller, type Outcome } from './controller.ts'
-import { Mirror } from './mirror.ts'
-import { deleted, forEachAtOnce } from './run-controller.ts'
+import { type Controller, deleted, forEachAtOnce, type Outcome } from './run-controller.ts'
 
 /** What is left of a namespace that is being deleted. */
 interface Remains {
@@ -196,41 +194,52 @@ async function finalize(
 
 /** Empties namespaces that are being deleted, then lets them go. */
 export function createNamespaceController(options: NamespaceControllerOptions): Controller {
-  const { view, clock } = options
-  const namespaces = new Mirror({
-    kind: namespace.kind,
-    project: (object) =>
-      object.metadata.deletionTimestamp !== undefined &&
-      finalizersOf(object).includes(ownFinalizer),
-    keysOf: ({ name, after }) => (after === true ? [name] : []),
-  })
   return {
     name: 'namespace',
-    watches: [namespaces],
-    pauses: { firstMs: 10, longestMs: 2_000 },
-    async reconcile(name, signal) {
-      const found = await view.get(namespace.kind, { name }, signal)
-      if (found?.metadata.deletionTimestamp === undefined) return undefined
-      if (!finalizersOf(found).includes(ownFinalizer)) return undefined
-      const remains = await new Content(options, name, signal).clear()
-      const told = withDeletionConditions(found, remains, clock.now())
-      if (told !== found) {
-        // Also a barrier: content whose creation was under way is stored before this write is, so
-        // that the next look sees it.
-        await tell(view, told, signal)
-        return { again: true }
-      }
-      const isEmpty = remains.resources.size === 0 && remains.failures.length === 0
-      return isEmpty ? finalize(view, found, signal) : { again: true }
+    backoff: { initialMs: 10, maxMs: 2_000 },
+    start({ watch }) {
+      watch({
+        kind: namespace.kind,
+        project: (object) => isTerminating(object) || undefined,
+        keysOf: ({ name, after }) => (after ? [name] : []),
+      })
+      return (name, signal) => reconcile(options, name, signal)
     },
   }
 }
 
-async function tell(view: ClusterView, object: KubeObject, signal: AbortSignal): Promise<void> {
+const isTerminating = (object: KubeObject): boolean =>
+  object.metadata.deletionTimestamp !== undefined && finalizersOf(object).includes(ownFinalizer)
+
+async function reconcile(
+  options: NamespaceControllerOptions,
+  name: string,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const { view, clock } = options
+  const found = await view.get(namespace.kind, { name }, signal)
+  if (found === undefined || !isTerminating(found)) return undefined
+  const remains = await new Content(options, name, signal).clear()
+  const updated = withDeletionConditions(found, remains, clock.now())
+  if (updated !== found) {
+    // Also a barrier: content whose creation was under way is stored before this write, so that the next
+    // reconcile sees it.
+    await writeStatus(view, updated, signal)
+    return { again: true }
+  }
+  const isEmpty = remains.resources.size === 0 && remains.failures.length === 0
+  return isEmpty ? finalize(view, found, signal) : { again: true }
+}
+
+async function writeStatus(
+  view: ClusterView,
+  object: KubeObject,
+  signal: AbortSignal,
+): Promise<void> {
   try {
     await view.write('update', object, { subresource: 'status' }, signal)
   } catch (error) {
-    // Somebody else wrote first; the next look tells again.
+    // Another client wrote first; the next reconcile writes again.
     if (!hasReason(error, 'Conflict')) throw error
   }
 }

@@ -1,9 +1,7 @@
 import type { ClusterView, KubeObject } from '../../core/index.ts'
 import { fieldsAt } from '../kinds/fields.ts'
 import { configMap, type KindDefinition, namespace, serviceAccount } from '../kinds/index.ts'
-import { type Controller } from './controller.ts'
-import { Mirror } from './mirror.ts'
-import { created } from './run-controller.ts'
+import { type Controller, created } from './run-controller.ts'
 
 /** An object that every namespace has. */
 interface NamespaceObject {
@@ -25,31 +23,31 @@ function createNamespaceObjectController(
   { controllerName, definition, objectName, shape, onNewShape }: NamespaceObject,
 ): Controller {
   const { kind } = definition
-  const namespaces = new Mirror({
-    kind: namespace.kind,
-    project: ({ metadata }) => metadata.deletionTimestamp === undefined,
-    keysOf: ({ name, after }) => (after === true ? [name] : []),
-  })
-  const objects = new Mirror({
-    kind,
-    query: { fieldSelector: `metadata.name=${objectName}` },
-    project: ({ metadata }) => metadata.resourceVersion,
-    keysOf: (change) => [change.namespace],
-  })
   return {
     name: controllerName,
-    watches: [namespaces, objects],
-    attach: (ask) =>
+    start({ watch, enqueue }) {
+      const activeNames = watch({
+        kind: namespace.kind,
+        project: (object) => (isActive(object) ? object.metadata.name : undefined),
+        keysOf: ({ after }) => (after === undefined ? [] : [after]),
+      })
+      watch({
+        kind,
+        query: { fieldSelector: `metadata.name=${objectName}` },
+        project: ({ metadata }) => metadata.resourceVersion,
+        keysOf: (change) => [change.namespace],
+      })
       onNewShape?.(() => {
-        for (const { name } of namespaces.known()) ask(name)
-      }),
-    async reconcile(name, signal) {
-      if (!isActive(await view.get(namespace.kind, { name }, signal))) return undefined
-      const found = await view.get(kind, { namespace: name, name: objectName }, signal)
-      const wanted = shape(found, name)
-      if (found === undefined) await created(view.write('create', wanted, {}, signal))
-      else if (wanted !== found) await view.write('update', wanted, {}, signal)
-      return undefined
+        for (const name of activeNames.list()) enqueue(name)
+      })
+      return async (name, signal) => {
+        if (!isActive(await view.get(namespace.kind, { name }, signal))) return undefined
+        const found = await view.get(kind, { namespace: name, name: objectName }, signal)
+        const wanted = shape(found, name)
+        if (found === undefined) await created(view.write('create', wanted, {}, signal))
+        else if (wanted !== found) await view.write('update', wanted, {}, signal)
+        return undefined
+      }
     },
   }
 }

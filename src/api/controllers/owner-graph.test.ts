@@ -2,7 +2,7 @@ import { cpuUsage } from 'node:process'
 import { expect, test } from 'vitest'
 import type { KubeObject, OwnerReference } from '../../core/index.ts'
 import { configMap } from '../kinds/index.ts'
-import { OwnerGraph } from './owner-graph.ts'
+import { graphNode, nodeId, OwnerGraph } from './owner-graph.ts'
 
 const { kind } = configMap
 
@@ -31,7 +31,7 @@ test.each<[string, string, Partial<OwnerReference>, number]>([
   ['to another name', 'a', { name: 'other' }, 0],
 ])('a reference %s, from %s, holds up its deletion: %s', (_what, namespace, change, blockers) => {
   const graph = new OwnerGraph()
-  graph.put(kind, object('dependent', namespace, [{ ...means, ...change }]))
+  graph.put(graphNode(kind, object('dependent', namespace, [{ ...means, ...change }]))!)
   expect(graph.blockersOf(owner)).toHaveLength(blockers)
 })
 
@@ -39,7 +39,7 @@ test('an object with very many owners comes and goes in no time', () => {
   const owners = Array.from({ length: 50_000 }, (_, index) => ({ ...means, uid: `u${index}` }))
   const graph = new OwnerGraph()
   const began = cpuUsage()
-  graph.put(kind, object('dependent', 'a', owners))
-  graph.remove(kind, { namespace: 'a', name: 'dependent' })
+  graph.put(graphNode(kind, object('dependent', 'a', owners))!)
+  graph.remove(nodeId(kind, { namespace: 'a', name: 'dependent' }), 'uid-of-dependent')
   expect(cpuUsage(began).user / 1_000).toBeLessThan(3_000)
 })

@@ -1,5 +1,4 @@
-import type { Kind, KubeObject, OwnerReference } from '../../core/index.ts'
-import type { GoneObject } from './controller.ts'
+import type { Key, Kind, KubeObject, OwnerReference } from '../../core/index.ts'
 
 /** Holds a deleted object until its dependents have lost their reference to it. */
 export const orphanFinalizer = 'orphan'
@@ -17,7 +16,7 @@ export interface GraphNode {
 }
 
 /** Names an object of a kind in the queue. */
-export const nodeId = (kind: Kind, { namespace = '', name }: GoneObject): string =>
+export const nodeId = (kind: Kind, { namespace = '', name }: Key): string =>
   `${kind.resource}.${kind.group} ${namespace} ${name}`
 
 /** Takes a name from the queue apart; only the name of an object may have spaces in it. */
@@ -40,38 +39,34 @@ export const groupOf = (apiVersion: string): string =>
 const blockedBy = (node: GraphNode | undefined): Set<string> =>
   new Set(node?.owners.filter((owner) => owner.blockOwnerDeletion === true).map(({ uid }) => uid))
 
-/** Who depends on whom. Objects that neither depend on others nor wait for dependents take no place in it. */
+/** What the graph has of an object; nothing of one that neither depends on others nor waits for dependents. */
+export function graphNode(kind: Kind, object: KubeObject): GraphNode | undefined {
+  const { uid = '', ownerReferences: owners = [] } = object.metadata
+  const waits = waitsForDependents(object)
+  if (owners.length === 0 && !waits) return undefined
+  return { id: nodeId(kind, object.metadata), uid, owners, waits }
+}
+
+/** Which objects depend on which owners. */
 export class OwnerGraph {
   readonly #nodes = new Map<string, GraphNode>()
   readonly #idsByUid = new Map<string, string>()
   readonly #dependents = new Map<string, Set<string>>()
 
-  /** Takes in an object; returns the ids of the objects that this may concern. */
-  put(kind: Kind, object: KubeObject): string[] {
-    const id = nodeId(kind, object.metadata)
-    const { uid = '', ownerReferences: owners = [] } = object.metadata
-    const waits = waitsForDependents(object)
-    const before = this.#nodes.get(id)
-    const after = owners.length > 0 || waits ? { id, uid, owners, waits } : undefined
-    if (JSON.stringify(before) === JSON.stringify(after)) return []
+  /** Puts a new or changed node in; returns the ids of the objects that this may concern. */
+  put(node: GraphNode): string[] {
+    const before = this.#nodes.get(node.id)
     if (before !== undefined) this.#forget(before)
-    if (after !== undefined) this.#remember(after)
-    // The object may have been made anew under the same name.
-    const bereft = before !== undefined && before.uid !== uid ? this.dependentsOf(before.uid) : []
-    return [
-      ...(after === undefined ? [] : [id]),
-      ...bereft.map((node) => node.id),
-      ...this.#released(before, after),
-    ]
+    this.#remember(node)
+    return [node.id, ...this.#released(before, node)]
   }
 
-  /** Takes in that an object is gone; returns the ids of the objects that this may concern. */
-  remove(kind: Kind, gone: GoneObject): string[] {
-    const before = this.#nodes.get(nodeId(kind, gone))
+  /** Takes an object out, whether it is in the graph or not; returns the ids of the objects that this may concern. */
+  remove(id: string, uid: string | undefined): string[] {
+    const before = this.#nodes.get(id)
     if (before !== undefined) this.#forget(before)
-    const uids = new Set([gone.uid, before?.uid].filter((uid) => uid !== undefined))
-    const dependents = [...uids].flatMap((uid) => this.dependentsOf(uid))
-    return [...dependents.map(({ id }) => id), ...this.#released(before, undefined)]
+    const dependents = uid === undefined ? [] : this.dependentsOf(uid)
+    return [...dependents.map((node) => node.id), ...this.#released(before, undefined)]
   }
 
   /** The objects that refer to this owner. */

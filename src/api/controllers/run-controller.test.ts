@@ -1,11 +1,10 @@
 import { setImmediate as immediately } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
 import { ApiError, type KubeObject, silentLogger, systemClock } from '../../core/index.ts'
 import { FakeClusterView } from '../../testing/fake-cluster-view.ts'
 import { configMap } from '../kinds/index.ts'
-import type { Controller, Outcome } from './controller.ts'
-import { Mirror } from './mirror.ts'
-import { runController } from './run-controller.ts'
+import { type Controller, type Outcome, runController } from './run-controller.ts'
 
 const object = (name: string, value = ''): KubeObject => ({
   apiVersion: 'v1',
@@ -19,11 +18,6 @@ const never = new AbortController().signal
 /** A controller that notes what it was asked to look at, and what it knew then. */
 class Recorder {
   readonly seen: string[] = []
-  readonly mirror = new Mirror<unknown>({
-    kind: configMap.kind,
-    project: (each) => each['data'],
-    keysOf: ({ name }) => [name],
-  })
   readonly controller: Controller
   #wake = () => {}
 
@@ -31,14 +25,22 @@ class Recorder {
     const attempts = new Map<string, number>()
     this.controller = {
       name: 'recorder',
-      watches: [this.mirror],
-      pauses: { firstMs: 1, longestMs: 4 },
-      reconcile: async (key) => {
-        const attempt = (attempts.get(key) ?? 0) + 1
-        attempts.set(key, attempt)
-        this.seen.push(`${key} ${JSON.stringify(this.mirror.get('n', key) ?? 'gone')}`)
-        this.#wake()
-        return outcome(key, attempt)
+      backoff: { initialMs: 1, maxMs: 4 },
+      start: ({ watch }) => {
+        const objects = watch<unknown>({
+          kind: configMap.kind,
+          project: (each) => each['data'],
+          equals: isDeepStrictEqual,
+          keysOf: ({ name }) => [name],
+        })
+        return async (key) => {
+          const attempt = (attempts.get(key) ?? 0) + 1
+          attempts.set(key, attempt)
+          const known = objects.get({ namespace: 'n', name: key })
+          this.seen.push(`${key} ${JSON.stringify(known ?? 'gone')}`)
+          this.#wake()
+          return outcome(key, attempt)
+        }
       },
     }
   }

@@ -8,7 +8,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-const open = () => new WorkQueue({ firstMs: 10, longestMs: 100 })
+const open = () => new WorkQueue({ initialMs: 10, maxMs: 100 })
 
 /** What the queue hands out now, without waiting. */
 async function takeAll(queue: WorkQueue): Promise<string[]> {
@@ -47,7 +47,7 @@ test('a taker waits for the next key', async () => {
   expect(await next).toBe('a')
 })
 
-test('the pause before a retry doubles up to the longest, and a success makes it short again', async () => {
+test('the delay before a retry doubles up to the longest, and a success makes it short again', async () => {
   const queue = open()
   const waits: number[] = []
   const retry = async () => {
@@ -65,7 +65,7 @@ test('the pause before a retry doubles up to the longest, and a success makes it
   expect(waits).toEqual([10, 20, 40, 80, 100, 100, 10])
 })
 
-test('a key that is asked for ends its own pause', async () => {
+test('a key that is asked for does not wait for its delay', async () => {
   const queue = open()
   queue.addAfter('a', 1_000)
   queue.add('a')

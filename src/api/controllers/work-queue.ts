@@ -1,8 +1,4 @@
-/** How long a key waits before it is tried again: doubled from the first pause up to the longest. */
-export interface Pauses {
-  readonly firstMs: number
-  readonly longestMs: number
-}
+import { Backoff, type BackoffOptions } from '../../core/index.ts'
 
 /**
  * Keys that wait for work. A key is in the queue at most once and never worked on twice at the same
@@ -13,16 +9,16 @@ export class WorkQueue {
   readonly #waiting = new Set<string>()
   readonly #working = new Set<string>()
   readonly #timers = new Map<string, NodeJS.Timeout>()
-  readonly #attempts = new Map<string, number>()
+  readonly #backoffs = new Map<string, Backoff>()
   readonly #takers: ((key: string | undefined) => void)[] = []
-  readonly #pauses: Pauses
+  readonly #backoff: BackoffOptions
   #closed = false
 
-  constructor(pauses: Pauses) {
-    this.#pauses = pauses
+  constructor(backoff: BackoffOptions) {
+    this.#backoff = { jitter: 0, ...backoff }
   }
 
-  /** Asks for work on a key, at once and whatever pause it is in. */
+  /** Asks for work on a key, at once even if it waits for a retry. */
   add(key: string): void {
     if (this.#closed) return
     clearTimeout(this.#timers.get(key))
@@ -42,17 +38,16 @@ export class WorkQueue {
     )
   }
 
-  /** Asks for work on a key after a pause that doubles until `succeeded`. */
+  /** Asks for work on a key after a delay that grows until `succeeded`. */
   retry(key: string): void {
-    const attempt = this.#attempts.get(key) ?? 0
-    this.#attempts.set(key, attempt + 1)
-    const { firstMs, longestMs } = this.#pauses
-    this.addAfter(key, Math.min(firstMs * 2 ** Math.min(attempt, 30), longestMs))
+    const backoff = this.#backoffs.get(key) ?? new Backoff(this.#backoff)
+    this.#backoffs.set(key, backoff)
+    this.addAfter(key, backoff.next())
   }
 
-  /** The next pause of this key is a short one again. */
+  /** The next retry of this key begins with the shortest delay again. */
   succeeded(key: string): void {
-    this.#attempts.delete(key)
+    this.#backoffs.delete(key)
   }
 
   /** The next key to work on; waits for one. `undefined` once the queue is closed. */

@@ -115,30 +115,24 @@ const everything = 'cluster-info'
 export function createClusterInfoController(
   keeper: ClusterInfoKeeper & { readonly onNew: (listener: () => void) => void },
 ): Controller {
-  let isThere = false
-  const seen = (is: boolean): string[] => {
-    isThere = is
-    return is ? [] : [everything]
-  }
   return {
     name: 'cluster-info',
-    watches: [
-      {
+    start({ watch, enqueue }) {
+      watch({
         kind: wellKnownKinds.configMap,
         query: {
           namespace: clusterInfoKey.namespace,
           fieldSelector: `metadata.name=${clusterInfoKey.name}`,
         },
-        put: () => seen(true),
-        remove: () => seen(false),
-        known: () => (isThere ? [clusterInfoKey] : []),
-      },
-    ],
-    firstKeys: [everything],
-    attach: (ask) => keeper.onNew(() => ask(everything)),
-    reconcile: async (_key, signal) => {
-      await keepClusterInfo(keeper, signal)
-      return undefined
+        project: ({ metadata }) => metadata.uid,
+        keysOf: ({ after }) => (after === undefined ? [everything] : []),
+      })
+      enqueue(everything)
+      keeper.onNew(() => enqueue(everything))
+      return async (_key, signal) => {
+        await keepClusterInfo(keeper, signal)
+        return undefined
+      }
     },
   }
 }

@@ -51,40 +51,31 @@ export interface CertificateControllerParts {
 /** Approves, signs and in the end removes requests for certificates of Kubernetes' own signers. */
 export function createCertificateController(parts: CertificateControllerParts): Controller {
   const { view, clock } = parts
-  const names = new Set<string>()
   return {
     name: 'certificates',
-    watches: [
-      {
+    start({ watch }) {
+      watch({
         kind: requestKind,
-        query: {},
-        put: ({ metadata: { name } }) => {
-          names.add(name)
-          return [name]
-        },
-        remove: ({ name }) => {
-          names.delete(name)
-          return []
-        },
-        known: () => [...names].map((name) => ({ name })),
-      },
-    ],
-    reconcile: async (name, signal) => {
-      const object = await view.get(requestKind, { name }, signal)
-      if (!object) return undefined
-      const request = readSigningRequest(object)
-      try {
-        const leftMs = endOfRequest(request) - clock.now()
-        if (leftMs <= 0) {
-          await remove(view, request, signal)
-          return undefined
+        project: ({ metadata }) => metadata.resourceVersion,
+        keysOf: ({ name, after }) => (after === undefined ? [] : [name]),
+      })
+      return async (name, signal) => {
+        const object = await view.get(requestKind, { name }, signal)
+        if (!object) return undefined
+        const request = readSigningRequest(object)
+        try {
+          const leftMs = endOfRequest(request) - clock.now()
+          if (leftMs <= 0) {
+            await remove(view, request, signal)
+            return undefined
+          }
+          const isWaiting = await advance(request, parts, signal)
+          return isWaiting ? { again: true } : { againAfterMs: leftMs }
+        } catch (error) {
+          // Somebody else was faster; what they did comes as an event.
+          if (hasReason(error, 'Conflict', 'NotFound')) return { again: true }
+          throw error
         }
-        const isWaiting = await advance(request, parts, signal)
-        return isWaiting ? { again: true } : { againAfterMs: leftMs }
-      } catch (error) {
-        // Somebody else was faster; what they did comes as an event.
-        if (hasReason(error, 'Conflict', 'NotFound')) return { again: true }
-        throw error
       }
     },
   }

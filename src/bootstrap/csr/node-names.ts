@@ -281,40 +281,32 @@ const dayMs = 24 * 3_600_000
 
 /** Removes reservations under which no certificate is valid and no Node exists. */
 export function createNodeNameCleaner(view: ClusterView, clock: Clock): Controller {
-  const known = new Set<string>()
   return {
     name: 'node-names',
-    watches: [
-      {
+    start({ watch }) {
+      watch({
         kind: wellKnownKinds.configMap,
         query: { namespace, labelSelector: label },
-        put: ({ metadata: { name } }) => {
-          known.add(name)
-          return [name]
-        },
-        remove: ({ name }) => {
-          known.delete(name)
-          return []
-        },
-        known: () => [...known].map((name) => ({ namespace, name })),
-      },
-    ],
-    reconcile: async (name, signal) => {
-      const object = await view.get(wellKnownKinds.configMap, { namespace, name }, signal)
-      const held = readReservation(object)
-      if (!object || !held || held === 'unreadable' || !name.startsWith(namePrefix))
-        return undefined
-      const endMs = Math.max(0, ...held.certificates.map(({ expires }) => Date.parse(expires)))
-      const now = clock.now()
-      if (endMs > now) return { againAfterMs: waitUntil(endMs, now) }
-      const nodeName = isRecord(object['data']) ? String(object['data']['node-name']) : ''
-      if (await view.get(wellKnownKinds.node, { name: nodeName }, signal))
-        return { againAfterMs: dayMs }
-      const { resourceVersion = '' } = object.metadata
-      await view.write('delete', object, { resourceVersion }, signal).catch((error: unknown) => {
-        if (!hasReason(error, 'NotFound', 'Conflict')) throw error
+        project: ({ metadata }) => metadata.resourceVersion,
+        keysOf: ({ name, after }) => (after === undefined ? [] : [name]),
       })
-      return undefined
+      return async (name, signal) => {
+        const object = await view.get(wellKnownKinds.configMap, { namespace, name }, signal)
+        const held = readReservation(object)
+        if (!object || !held || held === 'unreadable' || !name.startsWith(namePrefix))
+          return undefined
+        const endMs = Math.max(0, ...held.certificates.map(({ expires }) => Date.parse(expires)))
+        const now = clock.now()
+        if (endMs > now) return { againAfterMs: waitUntil(endMs, now) }
+        const nodeName = isRecord(object['data']) ? String(object['data']['node-name']) : ''
+        if (await view.get(wellKnownKinds.node, { name: nodeName }, signal))
+          return { againAfterMs: dayMs }
+        const { resourceVersion = '' } = object.metadata
+        await view.write('delete', object, { resourceVersion }, signal).catch((error: unknown) => {
+          if (!hasReason(error, 'NotFound', 'Conflict')) throw error
+        })
+        return undefined
+      }
     },
   }
 }

@@ -1,5 +1,6 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { LocalCluster } from '../../api/controllers/local-cluster.suite.ts'
+import { startController } from '../../api/controllers/started-controller.suite.ts'
 import {
   isRecord,
   type KubeObject,
@@ -146,13 +147,11 @@ describe('the cleaner', () => {
       createSigner(cluster.view, systemClock),
     ]
     const waits: number[] = []
+    const stop = new AbortController()
+    onTestFinished(() => stop.abort())
     for (const controller of controllers) {
-      for (const watch of controller.watches) {
-        const { items } = await cluster.view.list(watch.kind, watch.query, cluster.signal)
-        for (const item of items) watch.put(item)
-      }
-      const key = controller.firstKeys?.[0] ?? 'bootstrap-token-aaaaaa'
-      const outcome = await controller.reconcile(key, cluster.signal)
+      const started = await startController(controller, cluster.view, stop.signal)
+      const outcome = await started.reconcile(started.takeKeys()[0] ?? '')
       waits.push(outcome && 'againAfterMs' in outcome ? outcome.againAfterMs : 0)
     }
     expect(waits).toEqual([longestTimerMs, longestTimerMs])

@@ -1,10 +1,9 @@
-import type { Controller, Watch } from '../../api/index.ts'
+import type { Controller } from '../../api/index.ts'
 import { changeObject } from '../../client/index.ts'
 import {
   type Clock,
   type ClusterView,
   isRecord,
-  type Key,
   type KubeObject,
   wellKnownKinds,
 } from '../../core/index.ts'
@@ -25,24 +24,39 @@ const everything = 'cluster-info'
 
 /** Keeps the signatures in cluster-info right: one of every token that may sign, none of any other. */
 export function createSigner(view: ClusterView, clock: Clock): Controller {
-  const tokens = new Map<string, StoredToken>()
   return {
     name: 'bootstrap-signer',
-    watches: [tokenWatch(tokens), clusterInfoWatch()],
-    firstKeys: [everything],
-    reconcile: async (_key, signal) => {
-      const now = clock.now()
-      const signing = [...tokens.values()].filter(
-        (stored) => stored.usages.has('signing') && !isExpired(stored, now),
-      )
-      await changeObject(
-        { view, kind: wellKnownKinds.configMap, key: clusterInfoKey },
-        (present) => present && signed(present, signing),
-        signal,
-      )
-      // A token that dies takes its signature along, whether or not somebody deletes it.
-      const ends = signing.flatMap(({ expiresAt }) => expiresAt ?? [])
-      return ends.length > 0 ? { againAfterMs: waitUntil(Math.min(...ends), now) } : undefined
+    start({ watch, enqueue }) {
+      const tokens = watch<StoredToken>({
+        kind: wellKnownKinds.secret,
+        query: { namespace: tokenNamespace, fieldSelector: `type=${tokenSecretType}` },
+        project: validToken,
+        keysOf: () => [everything],
+      })
+      watch({
+        kind: wellKnownKinds.configMap,
+        query: {
+          namespace: clusterInfoKey.namespace,
+          fieldSelector: `metadata.name=${clusterInfoKey.name}`,
+        },
+        project: ({ metadata }) => metadata.resourceVersion,
+        keysOf: () => [everything],
+      })
+      enqueue(everything)
+      return async (_key, signal) => {
+        const now = clock.now()
+        const signing = [...tokens.list()].filter(
+          (stored) => stored.usages.has('signing') && !isExpired(stored, now),
+        )
+        await changeObject(
+          { view, kind: wellKnownKinds.configMap, key: clusterInfoKey },
+          (present) => present && signed(present, signing),
+          signal,
+        )
+        // The signature of an expired token is removed, whether or not the token is deleted.
+        const ends = signing.flatMap(({ expiresAt }) => expiresAt ?? [])
+        return ends.length > 0 ? { againAfterMs: waitUntil(Math.min(...ends), now) } : undefined
+      }
     },
   }
 }
@@ -65,40 +79,7 @@ function signed(present: KubeObject, tokens: readonly StoredToken[]): KubeObject
   return isRight ? undefined : { ...present, data: next }
 }
 
-/** A picture of the tokens; every change of one asks for new signatures. */
-function tokenWatch(tokens: Map<string, StoredToken>): Watch {
-  return {
-    kind: wellKnownKinds.secret,
-    query: { namespace: tokenNamespace, fieldSelector: `type=${tokenSecretType}` },
-    put: (object) => {
-      const { stored } = readTokenSecret(object)
-      if (stored && isTokenSecret(object) && object.metadata.deletionTimestamp === undefined)
-        tokens.set(object.metadata.name, stored)
-      else tokens.delete(object.metadata.name)
-      return [everything]
-    },
-    remove: ({ name }) => {
-      tokens.delete(name)
-      return [everything]
-    },
-    known: () => [...tokens.keys()].map((name) => ({ namespace: tokenNamespace, name })),
-  }
-}
-
-function clusterInfoWatch(): Watch {
-  let isThere = false
-  const seen = (is: boolean): string[] => {
-    isThere = is
-    return [everything]
-  }
-  return {
-    kind: wellKnownKinds.configMap,
-    query: {
-      namespace: clusterInfoKey.namespace,
-      fieldSelector: `metadata.name=${clusterInfoKey.name}`,
-    },
-    put: () => seen(true),
-    remove: () => seen(false),
-    known: (): Key[] => (isThere ? [clusterInfoKey] : []),
-  }
+function validToken(object: KubeObject): StoredToken | undefined {
+  if (!isTokenSecret(object) || object.metadata.deletionTimestamp !== undefined) return undefined
+  return readTokenSecret(object).stored
 }

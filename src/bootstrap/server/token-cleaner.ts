@@ -14,43 +14,34 @@ import { isTokenSecret, tokenNamespace, tokenSecretType } from '../tokens/stored
 export const waitUntil = (momentMs: number, nowMs: number): number =>
   Math.min(momentMs - nowMs, longestTimerMs)
 
-interface DyingToken {
+interface ExpiringToken {
   readonly uid: string | undefined
-  /** Undefined if it never dies. */
+  /** Undefined if it never expires. */
   readonly expiresAt: number | undefined
 }
 
+const expiringToken = (object: KubeObject): ExpiringToken | undefined =>
+  isTokenSecret(object) ? { uid: object.metadata.uid, expiresAt: endOf(object) } : undefined
+
 /** Deletes tokens when they have expired, and those whose end cannot be read. */
 export function createTokenCleaner(view: ClusterView, clock: Clock): Controller {
-  const tokens = new Map<string, DyingToken>()
   return {
     name: 'token-cleaner',
-    watches: [
-      {
+    start({ watch }) {
+      const tokens = watch<ExpiringToken>({
         kind: wellKnownKinds.secret,
         query: { namespace: tokenNamespace, fieldSelector: `type=${tokenSecretType}` },
-        put: (object) => {
-          if (!isTokenSecret(object)) return []
-          tokens.set(object.metadata.name, {
-            uid: object.metadata.uid,
-            expiresAt: endOf(object),
-          })
-          return [object.metadata.name]
-        },
-        remove: ({ name }) => {
-          tokens.delete(name)
-          return []
-        },
-        known: () => [...tokens.keys()].map((name) => ({ namespace: tokenNamespace, name })),
-      },
-    ],
-    reconcile: async (name, signal) => {
-      const { expiresAt, uid } = tokens.get(name) ?? {}
-      if (expiresAt === undefined) return undefined
-      const now = clock.now()
-      if (expiresAt > now) return { againAfterMs: waitUntil(expiresAt, now) }
-      await remove(view, { name, uid }, signal)
-      return undefined
+        project: expiringToken,
+        keysOf: ({ name, after }) => (after ? [name] : []),
+      })
+      return async (name, signal) => {
+        const { expiresAt, uid } = tokens.get({ namespace: tokenNamespace, name }) ?? {}
+        if (expiresAt === undefined) return undefined
+        const now = clock.now()
+        if (expiresAt > now) return { againAfterMs: waitUntil(expiresAt, now) }
+        await remove(view, { name, uid }, signal)
+        return undefined
+      }
     },
   }
 }

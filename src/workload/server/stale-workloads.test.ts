@@ -1,4 +1,8 @@
-import { expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
+import {
+  type StartedController,
+  startController,
+} from '../../api/controllers/started-controller.suite.ts'
 import { type KubeObject, wellKnownKinds, workloadMark } from '../../core/index.ts'
 import { FakeClusterView } from '../../testing/fake-cluster-view.ts'
 import { createStaleWorkloads } from './stale-workloads.ts'
@@ -17,38 +21,26 @@ const lease = (machine = 'a'): KubeObject => ({
   spec: { leaseDurationSeconds: 20 },
 })
 
+const stop = new AbortController()
+afterAll(() => stop.abort())
+
 class Lab {
   now = 0
   readonly view: FakeClusterView
-  readonly #controller
+  #started: StartedController | undefined
 
   constructor(...objects: KubeObject[]) {
     this.view = new FakeClusterView({ objects })
-    this.#controller = createStaleWorkloads(this.view, {
-      now: () => 0,
-      monotonic: () => this.now * 1_000,
-    })
   }
 
-  /** Shows the controller everything as it is now. */
-  async look(): Promise<void> {
-    for (const watch of this.#controller.watches) {
-      const { items } = await this.view.list(watch.kind, watch.query, signal)
-      for (const item of items) watch.put(item)
-    }
-  }
-
-  /** What the controller does at this second. */
+  /** What the controller does at this second, with everything as it is now. */
   async at(second: number) {
     this.now = second
-    await this.look()
-    return this.#controller.reconcile('n/x', signal)
-  }
-
-  /** Tells the controller that its Lease was deleted. */
-  loseLease(): void {
-    const watch = this.#controller.watches.find(({ kind }) => kind === wellKnownKinds.lease)
-    watch?.remove(key)
+    const clock = { now: () => 0, monotonic: () => this.now * 1_000 }
+    const controller = createStaleWorkloads(this.view, clock)
+    this.#started ??= await startController(controller, this.view, stop.signal)
+    await this.#started.settled()
+    return this.#started.reconcile('n/x')
   }
 
   async isThere(): Promise<boolean> {
@@ -69,6 +61,7 @@ test('a renewed Lease keeps it', async () => {
   const lab = new Lab(pod, lease())
   await lab.at(0)
   const stored = await lab.view.get(wellKnownKinds.lease, key, signal)
+  lab.now = 19
   await lab.view.write('update', { ...lease(), metadata: stored!.metadata }, {}, signal)
   expect(await lab.at(19)).toEqual({ againAfterMs: 20_000 })
 })
@@ -87,10 +80,10 @@ test('a Lease that somebody deletes counts until it would have ended [ISS-W6]', 
   const lab = new Lab(pod, lease())
   await lab.at(0)
   const stored = await lab.view.get(wellKnownKinds.lease, key, signal)
+  lab.now = 100
   await lab.view.write('update', { ...lease(), metadata: stored!.metadata }, {}, signal)
   await lab.at(100)
   await lab.view.write('delete', lease(), {}, signal)
-  lab.loseLease()
   expect(await lab.at(110)).toEqual({ againAfterMs: 10_000 })
   await lab.at(120)
   expect(await lab.isThere()).toBe(false)
@@ -99,6 +92,7 @@ test('a Lease that somebody deletes counts until it would have ended [ISS-W6]', 
 test('a new Pod of an old name begins a new life', async () => {
   const lab = new Lab(pod, lease())
   await lab.at(0)
+  lab.now = 19
   await lab.view.write('delete', pod, {}, signal)
   await lab.view.write('create', pod, {}, signal)
   expect(await lab.at(19)).toEqual({ againAfterMs: 40_000 })

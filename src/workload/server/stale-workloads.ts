@@ -1,19 +1,19 @@
-import type { Controller, Watch } from '../../api/index.ts'
+import type { Controller } from '../../api/index.ts'
+import type { Change } from '../../client/index.ts'
 import {
   type Clock,
   type ClusterView,
   hasReason,
   isRecord,
-  type Key,
   type KubeObject,
   machineOf,
   wellKnownKinds,
   workloadMark,
 } from '../../core/index.ts'
 
-/** How long a Pod stays that no Lease speaks for. */
+/** How long a Pod without a Lease stays. */
 const defaultLeaseMs = 40_000
-const longestLeaseMs = 300_000
+const maxLeaseMs = 300_000
 
 /** A sign of life of a workload. */
 interface Sign {
@@ -24,74 +24,59 @@ interface Sign {
   readonly leaseMs: number
 }
 
-const keyOf = ({ namespace = '', name }: Key): string => `${namespace}/${name}`
-
 function keyFrom(key: string): { namespace: string; name: string } {
   const [namespace = '', name = ''] = key.split('/')
   return { namespace, name }
 }
 
-/** Deletes the Pods of workloads that have not renewed their Lease: whoever ran them was killed or cut off. */
+/** Deletes the Pods of workloads that have not renewed their Lease: their process was killed or lost the cluster. */
 export function createStaleWorkloads(view: ClusterView, clock: Clock): Controller {
-  const pods = new LifeSigns(wellKnownKinds.pod, clock)
-  const leases = new LifeSigns(wellKnownKinds.lease, clock)
   return {
     name: 'stale-workloads',
-    watches: [pods, leases],
-    reconcile: async (key, signal) => {
-      const pod = pods.last(key)
-      if (pod === undefined || !pods.has(key)) {
-        pods.forget(key)
-        leases.forget(key)
+    start({ watch }) {
+      const pods = new LifeSigns()
+      const leases = new LifeSigns()
+      const query = { labelSelector: workloadMark }
+      const project = (object: KubeObject): Sign => signOf(object, clock.monotonic())
+      // Users may change labels of a Pod, which is no sign of life.
+      const equals = (a: Sign, b: Sign): boolean => a.uid === b.uid
+      const keysOf = (signs: LifeSigns) => (change: Change<Sign>) => signs.record(change)
+      watch({ kind: wellKnownKinds.pod, query, project, equals, keysOf: keysOf(pods) })
+      watch({ kind: wellKnownKinds.lease, query, project, keysOf: keysOf(leases) })
+      return async (key, signal) => {
+        const pod = pods.last(key)
+        if (pod === undefined || !pods.isPresent(key)) {
+          pods.forget(key)
+          leases.forget(key)
+          return undefined
+        }
+        const lease = leases.last(key)
+        const isNewer = lease?.machine === pod.machine && (lease?.seenAt ?? 0) >= pod.seenAt
+        const { leaseMs, seenAt } = lease && isNewer ? lease : pod
+        const remainingMs = seenAt + leaseMs - clock.monotonic()
+        if (remainingMs > 0) return { againAfterMs: remainingMs }
+        await remove(view, keyFrom(key), pod.uid, signal)
         return undefined
       }
-      const lease = leases.last(key)
-      const isNewer = lease?.machine === pod.machine && (lease?.seenAt ?? 0) >= pod.seenAt
-      const { leaseMs, seenAt } = lease && isNewer ? lease : pod
-      const leftMs = seenAt + leaseMs - clock.monotonic()
-      if (leftMs > 0) return { againAfterMs: leftMs }
-      await remove(view, keyFrom(key), pod.uid, signal)
-      return undefined
     },
   }
 }
 
-/** What was last seen of marked objects of one kind, also of those that are gone: whoever deletes a Lease ends nothing. */
-class LifeSigns implements Watch {
-  readonly kind: Watch['kind']
-  readonly query = { labelSelector: workloadMark }
-  readonly #clock: Clock
+/** The last sign of objects of one kind, also of those that are gone: the deletion of a Lease ends no workload. */
+class LifeSigns {
   readonly #signs = new Map<string, Sign>()
-  /** The version of each object that is there; of a Pod its uid, since anybody may touch its labels. */
-  readonly #present = new Map<string, string | undefined>()
+  readonly #present = new Set<string>()
 
-  constructor(kind: Watch['kind'], clock: Clock) {
-    this.kind = kind
-    this.#clock = clock
-  }
-
-  put(object: KubeObject): string[] {
-    const key = keyOf(object.metadata)
-    const { uid, resourceVersion } = object.metadata
-    const version = this.kind === wellKnownKinds.lease ? resourceVersion : uid
-    // A list tells again what is known; only a change is a sign of life.
-    if (this.has(key) && this.#present.get(key) === version) return []
-    this.#present.set(key, version)
-    this.#signs.set(key, signOf(object, this.#clock.monotonic()))
+  record({ namespace, name, after }: Change<Sign>): string[] {
+    const key = `${namespace}/${name}`
+    if (after) {
+      this.#signs.set(key, after)
+      this.#present.add(key)
+    } else this.#present.delete(key)
     return [key]
   }
 
-  remove(object: Key): string[] {
-    const key = keyOf(object)
-    this.#present.delete(key)
-    return [key]
-  }
-
-  *known(): Iterable<Key> {
-    for (const key of this.#present.keys()) yield keyFrom(key)
-  }
-
-  has(key: string): boolean {
+  isPresent(key: string): boolean {
     return this.#present.has(key)
   }
 
@@ -100,7 +85,7 @@ class LifeSigns implements Watch {
   }
 
   forget(key: string): void {
-    if (!this.has(key)) this.#signs.delete(key)
+    if (!this.isPresent(key)) this.#signs.delete(key)
   }
 }
 
@@ -112,7 +97,7 @@ function signOf(object: KubeObject, seenAt: number): Sign {
     machine: machineOf(object),
     uid: object.metadata.uid,
     seenAt,
-    leaseMs: Math.min(leaseMs, longestLeaseMs),
+    leaseMs: Math.min(leaseMs, maxLeaseMs),
   }
 }
 
@@ -126,7 +111,7 @@ async function remove(
   try {
     await view.write('delete', object, uid === undefined ? {} : { uid }, signal)
   } catch (error) {
-    // Its workload has come back, or somebody else was faster.
+    // Its workload is back, or it is deleted already.
     if (!hasReason(error, 'NotFound', 'Conflict')) throw error
   }
 }
