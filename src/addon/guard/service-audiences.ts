@@ -1,85 +1,97 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { Informer } from '../../client/index.ts'
 import {
   type Clock,
   type ClusterView,
   isRecord,
-  type KubeObject,
   type Logger,
   wellKnownKinds,
+  withinTime,
 } from '../../core/index.ts'
 import { addonAudience } from '../token/claims.ts'
 import type { AudienceList } from './audiences.ts'
-import { ConfirmedFollowing } from './confirmed-following.ts'
 
-/** Which Pod this is, and how the cluster is asked about it. */
+/** Which Pod this is, and where its Services are read. */
 export interface ServiceAudienceOptions {
   readonly view: ClusterView
   readonly namespace: string
-  /** The Pod whose labels count; asked for and watched. */
+  /** The Pod whose labels count. */
   readonly podName: string
   readonly clock: Clock
   readonly log: Logger
   readonly signal: AbortSignal
-  /** How long the last list is believed while the cluster does not answer. */
+  /** How long the last list counts while the cluster does not confirm it. */
   readonly maxAgeMs?: number
 }
 
 type Labels = Readonly<Record<string, unknown>>
 
+/** A Service and its selector, or the Pod and its labels. */
+interface Labelled {
+  readonly name: string
+  readonly labels: Labels
+}
+
 const defaultMaxAgeMs = 5 * 60_000
-const lookEveryMs = 1_000
-const longestSilenceMs = 60_000
+const checkEveryMs = 1_000
+/** An open watch that is silent for so long is confirmed by a list. */
+const maxSilenceMs = 60_000
+const confirmTimeoutMs = 10_000
+const minConfirmIntervalMs = 5_000
 
 /**
- * The Services that select this Pod, watched: a Service that comes or goes, or a label that changes, counts at
- * once. When the cluster cannot be asked, the last list holds for a while and then none does.
+ * The Services that select this Pod: a Service that comes or goes, or a label that changes, counts at once. While the
+ * cluster does not confirm the list, it counts for a while and then nothing does.
  */
 export class ServiceAudiences implements AudienceList {
   readonly #options: ServiceAudienceOptions
   readonly #maxAgeMs: number
-  /** Selectors by Service. */
-  readonly #services: ConfirmedFollowing<Labels>
-  /** The labels of the Pod by its name. */
-  readonly #pod: ConfirmedFollowing<Labels>
+  #services: ConfirmedInformer | undefined
+  #pod: ConfirmedInformer | undefined
   #audiences: ReadonlySet<string> = new Set()
   #isSynced = false
 
   constructor(options: ServiceAudienceOptions) {
-    const { namespace, podName, maxAgeMs = defaultMaxAgeMs } = options
-    const changed = (): void => this.#combine()
     this.#options = options
-    this.#maxAgeMs = maxAgeMs
-    this.#services = new ConfirmedFollowing({
-      ...options,
-      changed,
-      kind: wellKnownKinds.service,
-      query: { namespace },
-      factOf: selectorOf,
-    })
-    this.#pod = new ConfirmedFollowing({
-      ...options,
-      changed,
-      kind: wellKnownKinds.pod,
-      query: { namespace, fieldSelector: `metadata.name=${podName}` },
-      factOf: ({ metadata }): Labels => metadata.labels ?? {},
-    })
+    this.#maxAgeMs = options.maxAgeMs ?? defaultMaxAgeMs
   }
 
-  /** Begins to watch; the list counts once both the Pod and its Services were seen. */
+  /** Starts the informers; the list counts once both the Pod and its Services are known. */
   async start(): Promise<void> {
-    const { signal } = this.#options
-    const followings = await Promise.all([this.#services.start(), this.#pod.start()])
-    Promise.all(followings.map(({ synced }) => synced))
-      .then(() => {
+    // Loaded here, so that a guard with a fixed list does not load the client of the API server.
+    const { createInformer } = await import('../../client/index.ts')
+    const { namespace, podName, signal } = this.#options
+    const options = { ...this.#options, equals: isDeepStrictEqual }
+    const services = createInformer<Labelled>({
+      ...options,
+      kind: wellKnownKinds.service,
+      query: { namespace },
+      project: ({ metadata, spec }) => ({ name: metadata.name, labels: selectorOf(spec) }),
+    })
+    const pod = createInformer<Labelled>({
+      ...options,
+      kind: wellKnownKinds.pod,
+      query: { namespace, fieldSelector: `metadata.name=${podName}` },
+      project: ({ metadata }) => ({ name: metadata.name, labels: metadata.labels ?? {} }),
+    })
+    for (const informer of [services, pod]) informer.onChange(() => this.#combine(services, pod))
+    this.#services = new ConfirmedInformer(services, this.#options)
+    this.#pod = new ConfirmedInformer(pod, this.#options)
+    Promise.all([services.synced, pod.synced]).then(
+      () => {
         this.#isSynced = true
-      })
-      .catch(() => {}) // only when it ends before that
-    const timer = setInterval(() => this.#look(), lookEveryMs).unref()
+      },
+      () => {}, // ended before that
+    )
+    const timer = setInterval(() => this.#confirm(), checkEveryMs).unref()
     signal.addEventListener('abort', () => clearInterval(timer), { once: true })
   }
 
   get problem(): AudienceList['problem'] {
-    if (!this.#isSynced || this.#pod.facts.size === 0) return 'audiences-unknown'
-    const confirmedAt = Math.min(this.#services.confirmedAt, this.#pod.confirmedAt)
+    const [services, pod] = [this.#services, this.#pod]
+    if (!this.#isSynced || !services || !pod) return 'audiences-unknown'
+    if (!pod.informer.get(this.#podKey)) return 'audiences-unknown'
+    const confirmedAt = Math.min(services.informer.confirmedAt, pod.informer.confirmedAt)
     const age = this.#options.clock.monotonic() - confirmedAt
     return age > this.#maxAgeMs ? 'audiences-stale' : undefined
   }
@@ -88,21 +100,25 @@ export class ServiceAudiences implements AudienceList {
     return this.#audiences.has(audience)
   }
 
-  /** The list, for people. */
+  /** The sorted list, for logs. */
   get names(): readonly string[] {
     return [...this.#audiences].sort()
   }
 
-  /** Early enough for several attempts before the list is too old. */
-  #look(): void {
-    const afterMs = Math.min(longestSilenceMs, this.#maxAgeMs / 3)
-    for (const each of [this.#services, this.#pod]) each.confirm(afterMs)
+  get #podKey() {
+    return { namespace: this.#options.namespace, name: this.#options.podName }
   }
 
-  #combine(): void {
-    const labels = this.#pod.facts.get(this.#options.podName) ?? {}
+  /** Early enough for several attempts before the list is stale. */
+  #confirm(): void {
+    const silenceMs = Math.min(maxSilenceMs, this.#maxAgeMs / 3)
+    for (const each of [this.#services, this.#pod]) each?.confirm(silenceMs)
+  }
+
+  #combine(services: Informer<Labelled>, pod: Informer<Labelled>): void {
+    const { labels = {} } = pod.get(this.#podKey) ?? {}
     const found = new Set<string>()
-    for (const [name, selector] of this.#services.facts) {
+    for (const { name, labels: selector } of services.list()) {
       const wanted = Object.entries(selector)
       // A Service without a selector selects nothing, not everything.
       const selects = wanted.length > 0 && wanted.every(([key, value]) => labels[key] === value)
@@ -115,5 +131,35 @@ export class ServiceAudiences implements AudienceList {
   }
 }
 
-const selectorOf = ({ spec }: KubeObject): Labels =>
+/** Confirms a cache now and then: an open watch alone confirms nothing, since a dead network leaves it open. */
+class ConfirmedInformer {
+  readonly informer: Informer<Labelled>
+  readonly #options: ServiceAudienceOptions
+  #requestedAt = Number.NEGATIVE_INFINITY
+  #isConfirming = false
+
+  constructor(informer: Informer<Labelled>, options: ServiceAudienceOptions) {
+    this.informer = informer
+    this.#options = options
+  }
+
+  /** Lists again if nothing was heard for so long. */
+  confirm(silenceMs: number): void {
+    const { clock, log, signal } = this.#options
+    const now = clock.monotonic()
+    const isDue = now - this.informer.confirmedAt >= silenceMs
+    if (!isDue || this.#isConfirming || now - this.#requestedAt < minConfirmIntervalMs) return
+    this.#requestedAt = now
+    this.#isConfirming = true
+    withinTime(confirmTimeoutMs, signal, (within) => this.informer.confirm(silenceMs, within))
+      .catch((err: unknown) => {
+        if (!signal.aborted) log.warn({ err }, 'the Services of this Pod cannot be confirmed')
+      })
+      .finally(() => {
+        this.#isConfirming = false
+      })
+  }
+}
+
+const selectorOf = (spec: unknown): Labels =>
   isRecord(spec) && isRecord(spec['selector']) ? spec['selector'] : {}

@@ -12,7 +12,7 @@ import type {
 import type { AddressTest } from '../../http/index.ts'
 import type { AddonTokenMinter } from '../token/index.ts'
 import type { ProxyLimits } from './limits.ts'
-import type { TargetSource } from './target-source.ts'
+import type { TargetSource } from './target-cache.ts'
 
 /** What the service proxy is made of. */
 export interface ServiceProxyParts {

@@ -1,4 +1,4 @@
 export { type ProxyLimits } from './limits.ts'
 export { ServiceProxy } from './service-proxy.ts'
 export { liveSessions, sessionEntry } from './session-resource.ts'
-export { WatchedTargets } from './target-source.ts'
+export { TargetCache } from './target-cache.ts'

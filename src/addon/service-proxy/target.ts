@@ -13,7 +13,7 @@ import {
 } from '../../core/index.ts'
 import { type AddressTest, isDialable, isPlainLoopback } from '../../http/index.ts'
 import { type Fields, fieldsAt, listAt, numberAt, textAt, textsAt } from './fields.ts'
-import type { TargetSource } from './target-source.ts'
+import type { TargetSource } from './target-cache.ts'
 
 /** A port as a number from 1 to 65535; `undefined` for everything else. */
 function portNumber(text: string): number | undefined {

@@ -3,7 +3,7 @@ import {
   type ProxyLimits,
   ServiceProxy,
   sessionEntry,
-  WatchedTargets,
+  TargetCache,
 } from '../../addon/service-proxy/index.ts'
 import {
   AddonTokenCache,
@@ -62,7 +62,7 @@ export const addonFeature: Feature = async (context) => {
   const minter = createAddonTokenMinter({ signer, clock })
   const proxy = new ServiceProxy({
     view,
-    targets: await WatchedTargets.open({ view, log, signal }),
+    targets: await TargetCache.open({ view, log, signal }),
     isAllowedTarget: targetTestOf(options),
     dialer,
     authorizer,

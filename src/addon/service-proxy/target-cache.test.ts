@@ -6,7 +6,7 @@ import {
   type WatchEvent,
   wellKnownKinds,
 } from '../../core/index.ts'
-import { WatchedTargets } from './target-source.ts'
+import { TargetCache } from './target-cache.ts'
 
 const slice = (name: string, service: string, resourceVersion = '1'): KubeObject => ({
   apiVersion: 'discovery.k8s.io/v1',
@@ -64,7 +64,7 @@ test('what is watched is looked up in memory, and asked for while the watch is l
   const { view, feed, asked } = brokenView()
   const ending = new AbortController()
   const { signal } = ending
-  const targets = await WatchedTargets.open({ view, log: silentLogger, signal })
+  const targets = await TargetCache.open({ view, log: silentLogger, signal })
   for (let turn = 0; turn < 20; turn++) await Promise.resolve()
   const namesOf = async (): Promise<string[]> =>
     (await targets.slices('n', 'web', signal)).map(({ metadata }) => metadata.name)
