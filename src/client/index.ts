@@ -1,5 +1,4 @@
 export * from './errors.ts'
-export { type Following, type FollowOptions, follow } from './follow.ts'
 export {
   type ChangeListener,
   createInformer,
@@ -14,7 +13,6 @@ export {
 } from './kube-client.ts'
 export type { Change } from './object-cache.ts'
 export { changeObject } from './objects.ts'
-export type { Follower } from './picture.ts'
 export { RemoteClusterView } from './remote-cluster-view.ts'
 export type { Answer, ApiRequest } from './request.ts'
 export type * from './transport.ts'

@@ -71,6 +71,7 @@ const ours = /^Bearer k8s-aws-v1\./
 const printed: readonly (readonly [name: string, output: RegExp, authorization: RegExp])[] = [
   ['the first minute', /^200 0\n$/, ours],
   ['the client', /^0\n$/, ours],
+  ['an informer', /^0\n$/, ours],
   ['a policy', /^POLICY_DENIED\n$/, /^nobody$/],
   ['the official client', /^0\n$/, ours],
   ['a provider', /^200\n$/, /^Bearer from-the-vault$/],

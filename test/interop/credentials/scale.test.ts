@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import {
+  createInformer,
   createKubeClient,
-  follow,
   RemoteClusterView,
   transportFromKubeconfig,
 } from '../../../src/client/index.ts'
@@ -145,13 +145,13 @@ describe.each([
     const stop = new AbortController()
     const told = Array.from({ length: 100 }, (): string[] => [])
     objects.add('before')
-    const following = told.map((names) =>
-      follow(
-        { view, kind, log: silentLogger, pauses: { firstMs: 10, longestMs: 100 } },
-        { put: ({ metadata }) => void names.push(metadata.name ?? ''), remove: () => {} },
-        stop.signal,
-      ),
-    )
+    const backoff = { initialMs: 10, maxMs: 100 }
+    const informers = told.map((names) => {
+      const { signal } = stop
+      const informer = createInformer({ view, kind, log: silentLogger, backoff, signal })
+      informer.onChange(({ name }) => void names.push(name))
+      return informer
+    })
     const patience = { timeout: 30_000, interval: 20 }
     const watchedBy = (): (string | undefined)[] => [...objects.open].map((one) => one.commonName)
     await vi.waitFor(() => expect(watchedBy()).toEqual(Array(100).fill('user1')), patience)
@@ -173,6 +173,6 @@ describe.each([
     expect(objects.seen.filter(({ sessionReused }) => sessionReused)).toEqual([])
     expect(await runs()).toBe(2)
     stop.abort()
-    await Promise.all(following.map(({ ended }) => ended))
+    await Promise.all(informers.map(({ ended }) => ended))
   })
 })

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { afterEach, expect, test, vi } from 'vitest'
 import {
   ConnectionFailed,
+  createInformer,
   createKubeClient,
-  follow,
   RemoteClusterView,
   type Transport,
   transportFromKubeconfig,
@@ -25,7 +25,7 @@ const configMaps: Kind = {
 }
 const rounds = 2
 const writers = 8
-const pauses = { firstMs: 20, longestMs: 200 }
+const backoff = { initialMs: 20, maxMs: 200 }
 
 const cleanups: (() => unknown)[] = []
 afterEach(async () => {
@@ -65,14 +65,14 @@ async function write(view: RemoteClusterView, name: string, stop: AbortSignal): 
       )
     } catch (error) {
       if (!(error instanceof ConnectionFailed)) throw error
-      await new Promise((resolve) => setTimeout(resolve, pauses.firstMs))
+      await new Promise((resolve) => setTimeout(resolve, backoff.initialMs))
     }
   }
   return acknowledged
 }
 
-test('who follows changes through kills of the server misses and doubles nothing [GND-R85]', async () => {
-  const dataDirectory = await mkdtemp(join(tmpdir(), 'cluster-view-follow-'))
+test('an informer misses and doubles nothing when its server is killed [GND-R85]', async () => {
+  const dataDirectory = await mkdtemp(join(tmpdir(), 'informer-'))
   cleanups.push(() => rm(dataDirectory, { recursive: true, force: true }))
   const args = ['--secure-port', String(await freePort())]
   let server = await startSallyport({ dataDirectory, args })
@@ -82,14 +82,22 @@ test('who follows changes through kills of the server misses and doubles nothing
   const view = new RemoteClusterView(createKubeClient({ transport, timeoutMs: 5_000 }))
 
   const seen: string[] = []
-  const stopFollowing = new AbortController()
-  const following = follow(
-    { view, kind: configMaps, query: { namespace: 'default' }, log: silentLogger, pauses },
-    { put: (object) => void seen.push(versionOf(object)), remove: () => {} },
-    stopFollowing.signal,
-  )
-  cleanups.push(() => stopFollowing.abort())
-  await following.synced
+  const stop = new AbortController()
+  cleanups.push(() => stop.abort())
+  const query = { namespace: 'default' }
+  const { signal } = stop
+  const informer = createInformer({
+    view,
+    kind: configMaps,
+    query,
+    log: silentLogger,
+    backoff,
+    signal,
+  })
+  informer.onChange(({ after }) => {
+    if (after) seen.push(versionOf(after))
+  })
+  await informer.synced
 
   const stopWriting = new AbortController()
   const writing = Promise.all(
