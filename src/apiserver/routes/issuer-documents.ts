@@ -103,7 +103,7 @@ export class IssuerDocumentServer {
       throw new ApiError('ServiceUnavailable', 'the server is starting and knows no issuer yet')
     const documents = this.#documentsFor(request)
     if (!documents) throw notServed()
-    this.#keys.requireSight()
+    this.#keys.requireFresh()
     const { body, contentType, etag } = pick(documents)
     const maxAge = this.#keys.current.maxAgeSeconds
     response.setHeader('Cache-Control', `public, max-age=${maxAge}`)

@@ -23,8 +23,8 @@ export type KeyStage = 'next' | 'signing' | 'retired'
 export interface RotationTimes {
   /** For how long others keep the key set without asking again, with a margin for those who are late. */
   readonly publishMs: number
-  /** For how long a server may go without a look at the keys; part of the margin above. */
-  readonly sightMs: number
+  /** For how long a server may use keys that it cannot read again; part of the margin above. */
+  readonly maxStaleMs: number
   /** How much longer than its last token a key is kept, since clocks differ. */
   readonly marginMs: number
 }
@@ -32,7 +32,7 @@ export interface RotationTimes {
 /** The hour that documents may be cached, the slowest usual relying parties (20 minutes), and servers that are late. */
 export const defaultRotationTimes: RotationTimes = {
   publishMs: 90 * 60_000,
-  sightMs: 10 * 60_000,
+  maxStaleMs: 10 * 60_000,
   marginMs: 10 * 60_000,
 }
 
@@ -131,8 +131,8 @@ export interface KeyState {
 /** Keys that may change while the server runs. */
 export interface IssuerKeys {
   readonly current: KeyState
-  /** Throws while the keys may have changed unseen: nothing may be signed or published then. */
-  requireSight(): void
+  /** Throws while the keys are stale: nothing may be signed or published then. */
+  requireFresh(): void
   /** Called after each change; returns how to stop listening. */
   onChange(listener: () => void): () => void
 }

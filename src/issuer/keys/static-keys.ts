@@ -25,7 +25,7 @@ export async function openStaticKeys({ signingKeyFile, keyFiles }: KeyFiles): Pr
   for (const file of keyFiles) others.push(...(await readKeys(file, publicKeysFromPem)))
   const published = new KeySet([...others, signer.publicKey])
   const current: KeyState = { signer, published, accepted: published, maxAgeSeconds }
-  return { current, requireSight: () => {}, onChange: () => () => {} }
+  return { current, requireFresh: () => {}, onChange: () => () => {} }
 }
 
 async function readKeys<Keys>(

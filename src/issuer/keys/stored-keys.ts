@@ -55,7 +55,7 @@ export class StoredKeys implements IssuerKeys {
   #stored: StoredRing
   #published: KeySet
   #timer: NodeJS.Timeout | undefined
-  #seenAt: number
+  #confirmedAt: number
   /** Of the value that was taken in last. */
   #version = 0
   /** How often one was. */
@@ -66,16 +66,16 @@ export class StoredKeys implements IssuerKeys {
     this.#times = parts.times ?? defaultRotationTimes
     this.#stored = stored
     this.#published = publishedKeys(stored)
-    this.#seenAt = parts.clock.monotonic()
+    this.#confirmedAt = parts.clock.monotonic()
   }
 
-  /** Finds the keys of the cluster, or makes the first one, and follows them from then on. */
+  /** Reads the keys of the cluster, or creates the first one, and keeps them up to date until the signal aborts. */
   static async open(parts: StoredKeysParts): Promise<StoredKeys> {
     const keys = new StoredKeys(parts, await ensureRing(parts))
     parts.values.watch(signingKeysName, (changed) => keys.#take(changed), parts.signal)
-    await keys.#look()
+    await keys.#confirm()
     await keys.#advance()
-    keys.#keepSight()
+    keys.#keepFresh()
     return keys
   }
 
@@ -89,12 +89,12 @@ export class StoredKeys implements IssuerKeys {
     return () => this.#listeners.delete(listener)
   }
 
-  requireSight(): void {
-    const unseenMs = this.#parts.clock.monotonic() - this.#seenAt
-    if (unseenMs > this.#times.sightMs)
+  requireFresh(): void {
+    const staleMs = this.#parts.clock.monotonic() - this.#confirmedAt
+    if (staleMs > this.#times.maxStaleMs)
       throw new ApiError(
         'ServiceUnavailable',
-        `the signing keys of the cluster have been out of sight for ${Math.round(unseenMs / 60_000)} minutes and may have changed`,
+        `the signing keys of the cluster could not be read for ${Math.round(staleMs / 60_000)} minutes and may have changed`,
       )
   }
 
@@ -116,7 +116,7 @@ export class StoredKeys implements IssuerKeys {
   }
 
   #take({ value, version }: SealedValue): void {
-    this.#seenAt = this.#parts.clock.monotonic()
+    this.#confirmedAt = this.#parts.clock.monotonic()
     if (version <= this.#version) return
     try {
       this.#know(decodeRing(value))
@@ -139,22 +139,22 @@ export class StoredKeys implements IssuerKeys {
     this.#wait()
   }
 
-  /** Reads the keys as they are now; while that fails they may have changed unseen. */
-  async #look(): Promise<void> {
+  /** Reads the keys as they are now; while that fails they are stale. */
+  async #confirm(): Promise<void> {
     const { values, clock, signal } = this.#parts
-    const asked = clock.monotonic()
+    const requestedAt = clock.monotonic()
     const found = await values.get(signingKeysName, signal)
     if (!found) return
     this.#take(found)
-    this.#seenAt = asked
+    this.#confirmedAt = requestedAt
   }
 
-  /** Reads the keys again and again: a watch whose network is gone is as silent as one without news. */
-  #keepSight(): void {
+  /** Reads the keys again and again: a watch without a network is as silent as one without changes. */
+  #keepFresh(): void {
     const { log, signal } = this.#parts
     const timer = setInterval(() => {
-      this.#look().catch((err: unknown) => log.warn({ err }, 'cannot look at the signing keys'))
-    }, this.#times.sightMs / 5)
+      this.#confirm().catch((err: unknown) => log.warn({ err }, 'cannot read the signing keys'))
+    }, this.#times.maxStaleMs / 5)
     timer.unref()
     const stop = (): void => {
       clearInterval(timer)

@@ -15,7 +15,7 @@ function counted(lab: TokenLab) {
       verifications += 1
       return labKeyState
     },
-    requireSight: () => {},
+    requireFresh: () => {},
     onChange: (listener) => {
       changed = listener
       return () => {}

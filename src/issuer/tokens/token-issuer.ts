@@ -80,7 +80,7 @@ async function sign(
   { keys, noteToken }: TokenIssuerParts,
   claims: Readonly<Record<string, unknown>> & { readonly exp: number },
 ): Promise<string> {
-  keys.requireSight()
+  keys.requireFresh()
   const { signer } = keys.current
   await noteToken?.(signer.kid, claims.exp * 1000)
   return signCompactJwsAside({ kid: signer.kid }, JSON.stringify(claims), signer)

@@ -97,7 +97,7 @@ export class TokenLab {
   }
   readonly keys: IssuerKeys = {
     current: labKeyState,
-    requireSight: () => {},
+    requireFresh: () => {},
     onChange: () => () => {},
   }
   /** Seconds since 1970. */
