@@ -236,6 +236,21 @@ test('ranges of an operator hold every spelling of an address, and names never',
   ])
 })
 
+test('[SEC-R1250] a range of one family holds no address of the other, however wide it is', () => {
+  const v6Widths = Array.from({ length: 97 }, (_none, bits) => `::/${bits}`)
+  for (const range of [...v6Widths, 'fd00::/8', '2000::/3'])
+    for (const address of ['10.0.0.1', '198.51.100.1', '::ffff:10.0.0.1', '64:ff9b::a00:1'])
+      expect([range, address, rangeTest([range])(address)]).toEqual([range, address, false])
+  expect(rangeTest(['0.0.0.0/0'])('fd12::1')).toBe(false)
+  expect(rangeTest(['::/0'])('fd12::1')).toBe(true)
+})
+
+test('an IPv4 range may be written as IPv4-mapped', () => {
+  const isAllowed = rangeTest(['::ffff:10.1.0.0/112', '::FFFF:a02:0/111'])
+  expect(['10.1.9.9', '10.2.0.1', '10.3.0.1'].map(isAllowed)).toEqual([true, true, true])
+  expect(['10.0.0.1', '10.4.0.1', 'fd12::1'].map(isAllowed)).toEqual([false, false, false])
+})
+
 test('every spelling of an address counts as the same', () => {
   const usual = addressTest(false)
   const groups = fc.array(fc.integer({ min: 0, max: 0xffff }), { minLength: 8, maxLength: 8 })

@@ -29,6 +29,9 @@ export function classifyAddress(text: string): ClassifiedAddress | undefined {
   return { class: isIsatap(groups) ? 'transition' : classOf(plain), plain, isDisguised }
 }
 
+/** Bits of the prefix of IPv4-mapped addresses. */
+const mappedBits = 96
+
 const tables = [...platformAddresses, ...registeredAddresses].map(({ range, class: kind }) => ({
   list: listOf([range]),
   class: kind,
@@ -72,20 +75,31 @@ function groupsOf(address: string): number[] {
   return [...before, ...Array.from({ length: missing }, () => 0), ...after]
 }
 
-function listOf(ranges: readonly string[]): BlockList {
-  const list = new BlockList()
+/** Ranges by family. One list would take `::/0` for every IPv4 address as well: Node.js compares those as IPv4-mapped. */
+type RangeLists = Readonly<Record<4 | 6, BlockList>>
+
+function listOf(ranges: readonly string[]): RangeLists {
+  const lists = { 4: new BlockList(), 6: new BlockList() }
   for (const range of ranges) {
-    const [, address = '', bits = ''] = /^([^/%]+)\/(\d{1,3})$/.exec(range) ?? []
-    const family = isIP(address)
-    if (family === 0 || Number(bits) > (family === 4 ? 32 : 128))
+    const [, address = '', suffix = ''] = /^([^/%]+)\/(\d{1,3})$/.exec(range) ?? []
+    const isV4 = isIPv4(address)
+    if (isIP(address) === 0 || Number(suffix) > (isV4 ? 32 : 128))
       throw new TypeError(`${JSON.stringify(range)} is not a range of addresses such as 10.0.0.0/8`)
-    list.addSubnet(address, Number(bits), family === 4 ? 'ipv4' : 'ipv6')
+    const mapped = Number(suffix) >= mappedBits ? mappedIpv4(address) : undefined
+    if (mapped !== undefined) lists[4].addSubnet(mapped, Number(suffix) - mappedBits, 'ipv4')
+    else lists[isV4 ? 4 : 6].addSubnet(address, Number(suffix), isV4 ? 'ipv4' : 'ipv6')
   }
-  return list
+  return lists
 }
 
-const contains = (list: BlockList, address: string): boolean =>
-  list.check(address, isIPv4(address) ? 'ipv4' : 'ipv6')
+/** The IPv4 address of `::ffff:10.0.0.0`, in which a range may be written too. */
+function mappedIpv4(address: string): string | undefined {
+  const groups = isIPv4(address) ? [] : groupsOf(address)
+  return groups[5] === 0xffff ? innerIpv4(groups) : undefined
+}
+
+const contains = (lists: RangeLists, address: string): boolean =>
+  isIPv4(address) ? lists[4].check(address, 'ipv4') : lists[6].check(address, 'ipv6')
 
 const maxVerdicts = 1_000
 

@@ -6,7 +6,7 @@ import { systemClock } from '../../core/index.ts'
 import { startTestIssuer } from '../../testing/index.ts'
 import { diagnoseIssuer } from './diagnose.ts'
 import { type IssuerSight, inspectIssuer, type PublishedKey } from './inspect.ts'
-import type { Probe } from './probe.ts'
+import { type Probe, probe } from './probe.ts'
 import { type RelyingPartyName, relyingPartyNames } from './relying-parties.ts'
 
 const issuer = 'https://issuer.example'
@@ -212,19 +212,84 @@ describe('an issuer is looked at as outsiders do', () => {
     )
   })
 
-  test('a document from outside does not send us to what is inside', async () => {
-    let visits = 0
-    const server = createServer((request, response) => {
-      if (request.url === '/keys') visits += 1
-      const { port } = server.address() as AddressInfo
-      response.end(JSON.stringify({ issuer: 'x', jwks_uri: `http://127.0.0.1:${port}/keys` }))
+  const jwksUri = 'https://keys.example/jwks'
+  /** Inspects an issuer whose names resolve to these addresses in turn; what was fetched, and from where. */
+  async function fetched(
+    names: Readonly<Record<string, readonly (readonly string[])[]>>,
+    keysAt = jwksUri,
+  ) {
+    const fetches: [url: string, addresses: readonly string[]][] = []
+    const lookups = new Map<string, number>()
+    const sight = await inspectIssuer(issuer, {
+      clock: systemClock,
+      resolve: async (name) => {
+        const count = lookups.get(name) ?? 0
+        lookups.set(name, count + 1)
+        return names[name]?.[count] ?? names[name]?.at(-1) ?? [name]
+      },
+      fetch: async (url, { addresses }) => {
+        fetches.push([url, addresses])
+        return answered(url, { body: Buffer.from(JSON.stringify({ issuer, jwks_uri: keysAt })) })
+      },
     })
+    return { sight, lookups, keys: fetches.slice(1).map(([, addresses]) => addresses) }
+  }
+  const outside = ['93.184.216.34']
+  const within = ['10.0.0.7', '127.0.0.1', '::1', 'fd12::1', '::ffff:10.0.0.7', '64:ff9b::a00:7']
+  const special = [
+    ...['169.254.169.254', 'fd00:ec2::254', '100.100.100.200', '::ffff:169.254.169.254'],
+    ...['64:ff9b::a9fe:a9fe', '2002:a9fe:a9fe::', 'fe80::1', '0.0.0.0', '::', '224.0.0.1'],
+  ]
+
+  test.each([...within, ...special])(
+    '[SEC-R1251] a document from outside does not lead to %s, by address, by name or by rebinding',
+    async (address) => {
+      const literal = address.includes(':') ? `[${address}]` : address
+      const refused = await fetched({ 'issuer.example': [outside] }, `https://${literal}/jwks`)
+      expect(causes(refused.sight, 'go-oidc')).toContain('its address is private')
+      expect(refused.keys).toEqual([])
+      const answers = [[[address]], [[...outside, address]], [outside, [address]], [[], [address]]]
+      for (const keysName of answers) {
+        const names = { 'issuer.example': [outside, [address]], 'keys.example': keysName }
+        const { keys, lookups } = await fetched(names)
+        expect(keys.flat().filter((each) => !outside.includes(each))).toEqual([])
+        expect([...lookups.values()]).toEqual([1, 1])
+      }
+    },
+  )
+
+  test.each(special)(
+    '[SEC-R1251] a document from inside does not lead to %s either',
+    async (address) => {
+      const names = { 'issuer.example': [['10.0.0.7']], 'keys.example': [[address]] }
+      const { keys, sight } = await fetched(names)
+      expect(keys).toEqual([])
+      expect(causes(sight, 'go-oidc')).toContain('neither public nor private')
+    },
+  )
+
+  test('a document leads to public addresses, from inside to private ones, and to those of its issuer', async () => {
+    const from = async (own: readonly string[], keys: readonly string[]) =>
+      (await fetched({ 'issuer.example': [own], 'keys.example': [keys] })).keys
+    expect(await from(outside, ['1.1.1.1'])).toEqual([['1.1.1.1']])
+    for (const address of within) expect(await from(['10.0.0.7'], [address])).toEqual([[address]])
+    expect(await from(['169.254.1.1'], ['169.254.1.1'])).toEqual([['169.254.1.1']])
+  })
+
+  test('[SEC-R1251] the addresses that were checked are dialed, whatever the name resolves to', async () => {
+    const server = createServer((_request, response) => response.end('{}'))
     await once(server.listen(0, '127.0.0.1'), 'listening')
     const { port } = server.address() as AddressInfo
-    const resolve = async (name: string) => (name === 'localhost' ? ['1.1.1.1'] : ['127.0.0.1'])
-    const sight = await inspectIssuer(`http://localhost:${port}`, { clock: systemClock, resolve })
-    expect(causes(sight, 'go-oidc')).toContain('its address is private, and that of the issuer')
-    expect(visits).toBe(0)
+    const outcome = async (addresses: readonly string[], host = 'name.invalid') => {
+      const { status, problem } = await probe(`http://${host}:${port}/`, {
+        addresses,
+        clock: systemClock,
+      })
+      return status ?? problem
+    }
+    expect(await outcome(['127.0.0.1'])).toBe(200)
+    expect(await outcome([])).toBe('ENOTFOUND')
+    expect(await outcome([], 'localhost')).toBe('ENOTFOUND')
     server.closeAllConnections()
     server.close()
   })

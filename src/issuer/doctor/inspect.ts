@@ -47,28 +47,35 @@ export interface InspectOptions {
   readonly clock: Clock
   /** The addresses of a name; those of DNS unless a test has its own. */
   readonly resolve?: (name: string) => Promise<readonly string[]>
+  /** Fetches a document from these addresses; over the network unless a test has its own. */
+  readonly fetch?: typeof probe
 }
 
-/** Looks at an issuer as relying parties do: both documents, without a credential. */
+/**
+ * Fetches both documents of an issuer as relying parties do, without a credential. Each host is resolved once: the
+ * addresses that were checked are the ones that are dialed.
+ */
 export async function inspectIssuer(
   issuer: string,
-  { caPem, clock, resolve = addressesInDns }: InspectOptions,
+  { caPem, clock, resolve = addressesInDns, fetch = probe }: InspectOptions,
 ): Promise<IssuerSight> {
   const url = new URL(issuer)
   const addressesOf = ({ hostname }: URL): Promise<readonly string[]> =>
     resolve(hostname.replace(/^\[(.*)\]$/, '$1'))
   const addresses = await addressesOf(url)
-  const discovery = await probe(discoveryUrlOf(issuer), caPem, clock)
+  const discovery = await fetch(discoveryUrlOf(issuer), { addresses, caPem, clock })
   const document = discovery.status === 200 ? parseJsonObject(discovery.body) : undefined
   const named = document && member(document, 'jwks_uri')
   const jwksUri = typeof named === 'string' && isHttpUrl(named) ? named : undefined
   const isInside = addresses.length > 0 && !addresses.some(isPublic)
-  const look = async (keys: string): Promise<Probe> =>
-    // A document from outside must not send us to what is inside.
-    isInside || (await addressesOf(new URL(keys))).every(isPublic)
-      ? probe(keys, caPem, clock)
-      : notAsked(keys)
-  const jwks = jwksUri === undefined ? undefined : await look(jwksUri)
+  // A document from outside must not lead to what is inside, and none to a metadata address.
+  const isAllowed = isInside ? isPublicOrInside : isPublic
+  const fetchKeys = async (keys: string): Promise<Probe> => {
+    const found = await addressesOf(new URL(keys))
+    const isFit = found.every((address) => isAllowed(address) || addresses.includes(address))
+    return isFit ? fetch(keys, { addresses: found, caPem, clock }) : notFetched(keys, isInside)
+  }
+  const jwks = jwksUri === undefined ? undefined : await fetchKeys(jwksUri)
   return {
     issuer,
     url,
@@ -83,15 +90,18 @@ export async function inspectIssuer(
 }
 
 const isPublic = addressTest(false)
+const isPublicOrInside = addressTest(true)
 
-const notAsked = (url: string): Probe => ({
+const notFetched = (url: string, isInside: boolean): Probe => ({
   url,
   contentType: '',
   cacheControl: '',
   body: Buffer.alloc(0),
   ms: 0,
   trust: 'nobody',
-  problem: 'its address is private, and that of the issuer is not',
+  problem: isInside
+    ? 'its address is neither public nor private'
+    : 'its address is private, and that of the issuer is not',
 })
 
 const isHttpUrl = (text: string): boolean =>

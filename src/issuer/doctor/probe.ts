@@ -1,5 +1,6 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
+import { isIP, type LookupFunction } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import { type Clock, responseTo, systemErrorCode } from '../../core/index.ts'
 
@@ -23,20 +24,30 @@ export interface Probe {
 
 const limits = { timeoutMs: 10_000, maxBytes: 1024 * 1024 }
 
-/** Asks for a document as the public sees it, and if nobody vouches for the server, with the CA that was given. */
-export async function probe(url: string, caPem: string | undefined, clock: Clock): Promise<Probe> {
-  const asPublic = await get(url, undefined, clock)
+/** How a document is fetched. */
+export interface ProbeOptions {
+  /** The only addresses to dial: the host of the URL was resolved before, and what it resolves to now does not count. */
+  readonly addresses: readonly string[]
+  readonly caPem?: string | undefined
+  readonly clock: Clock
+}
+
+/** Fetches a document as the public sees it and, if no public CA has signed the certificate, with the given CA. */
+export async function probe(url: string, options: ProbeOptions): Promise<Probe> {
+  const { caPem } = options
+  const asPublic = await get(url, { ...options, caPem: undefined })
   if (asPublic.trust === 'public' || caPem === undefined || asPublic.status === undefined)
     return asPublic
-  const asGiven = await get(url, caPem, clock)
+  const asGiven = await get(url, options)
   return asGiven.trust === 'public' ? { ...asGiven, trust: 'given' } : asPublic
 }
 
-async function get(url: string, caPem: string | undefined, clock: Clock): Promise<Probe> {
+async function get(url: string, options: ProbeOptions): Promise<Probe> {
+  const { clock } = options
   const begin = clock.monotonic()
   const nothing = { url, contentType: '', cacheControl: '', body: Buffer.alloc(0) }
   try {
-    const response = await send(url, caPem)
+    const response = await send(url, options)
     const { headers, socket } = response
     const { location } = headers
     const trust = trustIn(socket)
@@ -64,9 +75,10 @@ function trustIn(socket: IncomingMessage['socket']): { trust: Trust; problem?: s
   return { trust: 'nobody', problem: String(socket.authorizationError) }
 }
 
-function send(url: string, caPem: string | undefined): Promise<IncomingMessage> {
+function send(url: string, { addresses, caPem }: ProbeOptions): Promise<IncomingMessage> {
   const options = {
     agent: false,
+    lookup: lookupIn(addresses),
     signal: AbortSignal.timeout(limits.timeoutMs),
     headers: { accept: 'application/json', 'accept-encoding': 'identity' },
     // Whether the certificate is trusted is part of the report; nothing secret is sent or believed.
@@ -75,6 +87,18 @@ function send(url: string, caPem: string | undefined): Promise<IncomingMessage> 
   }
   const request = url.startsWith('https:') ? httpsRequest : httpRequest
   return responseTo(request(url, options).end())
+}
+
+/** Resolves every name to the given addresses. */
+function lookupIn(addresses: readonly string[]): LookupFunction {
+  const found = addresses.map((address) => ({ address, family: isIP(address) }))
+  return (name, options, done) => {
+    const [first] = found
+    if (!first)
+      return done(Object.assign(new Error(`${name} has no address`), { code: 'ENOTFOUND' }), '')
+    if (options.all) done(null, found)
+    else done(null, first.address, first.family)
+  }
 }
 
 async function readSome(response: IncomingMessage): Promise<Buffer> {
