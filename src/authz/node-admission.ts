@@ -7,6 +7,7 @@ import {
   goQuote,
   isRecord,
   type KubeObject,
+  machineOf,
   type WriteAttempt,
   wellKnownKinds,
 } from '../core/index.ts'
@@ -21,7 +22,7 @@ import { forbiddenNodeLabels, nodeLeaseNamespace, nodeNameOf } from './node-auth
 
 /**
  * Holds a node identity to its own Node, its own Lease and requests for its own certificates, and in its Node to
- * addresses that no other Node has, whatever rights it was given besides.
+ * addresses that no other Node and no Pod on another node has, whatever rights it was given besides.
  */
 export function nodeAdmission(
   readSubject: SubjectReader,
@@ -90,22 +91,44 @@ async function refuseForeignAddresses(
   const before = new Set(addressesOf(attempt.oldObject))
   const added = addressesOf(attempt.object).filter((address) => !before.has(address))
   if (added.length === 0) return
-  const { items } = await view.list(wellKnownKinds.node, {}, signal)
-  for (const other of items) {
-    if (other.metadata.name === attempt.name) continue
-    const taken = added.find((address) => hasAddress(other, address))
-    if (taken === undefined) continue
-    const owner = goQuote(other.metadata.name)
+  const isForeign = (owner: string): boolean => owner !== '' && owner !== attempt.name
+  const requireFree = (owner: string, has: (address: string) => boolean): void => {
+    const taken = added.find(has)
+    if (taken === undefined) return
     throw refusal(
       attempt,
-      `${who} is not allowed to list ${goQuote(taken)}, which belongs to node ${owner}`,
+      `${who} is not allowed to list ${goQuote(taken)}, which belongs to node ${goQuote(owner)}`,
     )
+  }
+  const nodes = await view.list(wellKnownKinds.node, {}, signal)
+  for (const other of nodes.items) {
+    const { name } = other.metadata
+    if (isForeign(name)) requireFree(name, (address) => hasAddress(other, address))
+  }
+  const pods = await view.list(wellKnownKinds.pod, {}, signal)
+  for (const pod of pods.items) {
+    const owner = String(specField(pod, 'nodeName') ?? '')
+    // What `workload run` registers has the address of its machine, which may have joined as a node as well.
+    if (!isForeign(owner) || machineOf(pod) !== undefined || isOver(pod)) continue
+    const ips = addressList(podIpsOf(pod))
+    requireFree(owner, (address) => contains(ips, address))
   }
 }
 
+const statusField = (object: KubeObject, field: string): unknown =>
+  isRecord(object['status']) ? object['status'][field] : undefined
+
+const isOver = (pod: KubeObject): boolean =>
+  ['Succeeded', 'Failed'].includes(String(statusField(pod, 'phase')))
+
+function podIpsOf(pod: KubeObject): string[] {
+  const listed = statusField(pod, 'podIPs')
+  const all = (Array.isArray(listed) ? listed : []).map((each) => isRecord(each) && each['ip'])
+  return [statusField(pod, 'podIP'), ...all].filter((ip) => typeof ip === 'string')
+}
+
 function addressesOf(node: KubeObject | undefined): string[] {
-  const status = node?.['status']
-  const listed = isRecord(status) ? status['addresses'] : undefined
+  const listed = node && statusField(node, 'addresses')
   return (Array.isArray(listed) ? listed : []).flatMap((each) =>
     isRecord(each) && typeof each['address'] === 'string' ? each['address'] : [],
   )
@@ -119,23 +142,33 @@ loopback.addAddress('::1', 'ipv6')
 /** The same for every spelling of a host name. */
 const nameKey = (name: string): string => name.toLowerCase().replace(/\.$/, '')
 
-/** Whether a Node has an address, in any spelling, or a name; loopback is on every machine. */
+/** Whether a Node has an address or a name. */
 function hasAddress(node: KubeObject, address: string): boolean {
   if (isIP(address) === 0) {
     const name = nameKey(address)
     const names = [node.metadata.name, ...addressesOf(node)].map(nameKey)
     return name !== 'localhost' && names.includes(name)
   }
-  const own = new BlockList()
-  for (const each of addressesOf(node)) if (isIP(each) !== 0) own.addAddress(each, familyOf(each))
+  const own = addressList(addressesOf(node))
   const ranges = specField(node, 'podCIDRs')
   for (const range of Array.isArray(ranges) ? ranges : []) {
     const [network = '', bits = ''] = String(range).split('/')
     if (isIP(network) !== 0) own.addSubnet(network, Number(bits), familyOf(network))
   }
-  const family = familyOf(address)
-  return own.check(address, family) && !loopback.check(address, family)
+  return contains(own, address)
 }
+
+function addressList(addresses: readonly string[]): BlockList {
+  const list = new BlockList()
+  for (const each of addresses) if (isIP(each) !== 0) list.addAddress(each, familyOf(each))
+  return list
+}
+
+/** Whether the list has an address, in any spelling; loopback is on every machine. */
+const contains = (list: BlockList, address: string): boolean =>
+  isIP(address) !== 0 &&
+  list.check(address, familyOf(address)) &&
+  !loopback.check(address, familyOf(address))
 
 function refuseNodeChanges(
   who: string,

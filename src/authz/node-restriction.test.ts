@@ -184,7 +184,21 @@ describe('on writes a node identity', () => {
       },
     }),
   ]
-  const admit = nodeAdmission(readSubject, new FakeClusterView({ objects: others }))
+  const podAt = (name: string, nodeName: string, ips: readonly string[], more: object = {}) => ({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, namespace: 'default', ...more },
+    spec: { nodeName },
+    status: { podIP: ips[0], podIPs: ips.map((ip) => ({ ip })) },
+  })
+  const pods = [
+    podAt('on-b', 'b', ['10.2.0.5', 'fd02::5']),
+    podAt('on-a', 'a', ['10.2.0.6']),
+    podAt('unbound', '', ['10.2.0.7']),
+    podAt('workload', 'b', ['10.2.0.8'], { labels: { 'sallyport.dev/workload': 'b' } }),
+    { ...podAt('over', 'b', []), status: { phase: 'Failed', podIP: '10.2.0.9' } },
+  ]
+  const admit = nodeAdmission(readSubject, new FakeClusterView({ objects: [...others, ...pods] }))
   const outcome = async (attempt: WriteAttempt) => {
     try {
       await admit(attempt, signal)
@@ -213,6 +227,14 @@ describe('on writes a node identity', () => {
     ["another node's, which that lists as mapped", '10.0.0.3', false],
     ["another node's name, which that lists with its final dot", 'b.example', false],
     ['loopback, mapped', '::ffff:127.0.0.1', true],
+    ['that of a Pod on another node', '10.2.0.5', false],
+    ['that of a Pod on another node, mapped', '::ffff:a02:5', false],
+    ['the second one of a Pod on another node', 'FD02::0:5', false],
+    ['that of a Pod on another node, with a zone', 'fd02::5%eth0', false],
+    ['that of its own Pod', '10.2.0.6', true],
+    ['that of a Pod on no node', '10.2.0.7', true],
+    ['that of a workload of a machine', '10.2.0.8', true],
+    ['that of a Pod that has ended', '10.2.0.9', true],
   ])('[SEC-R807] may list an address that is %s (%s): %s', async (_name, address, isAdmitted) => {
     const oldObject = nodeObject('a')
     for (const attempt of [

@@ -39,11 +39,13 @@ export interface IpNumber {
   readonly width: 32 | 128
 }
 
-/** Reads an IP address; `undefined` if it is none, a name for example. */
+/**
+ * Reads an IP address; `undefined` if it is none, a name for example. A text is an address if it is one to Node.js, zone
+ * included: admission goes by the same rule, and must not take for a name what counts as an address here.
+ */
 export function parseIp(text: string): IpNumber | undefined {
   if (isIPv4(text)) return { value: readGroups(text.split('.').map(Number), 8n), width: 32 }
-  const address = text.split('%')[0] ?? ''
-  return isIPv6(address) ? readIpv6(address) : undefined
+  return isIPv6(text) ? readIpv6(text.split('%')[0] ?? '') : undefined
 }
 
 /** The address with all but its first `bits` cleared. */

@@ -1,5 +1,6 @@
+import { isIP } from 'node:net'
 import { expect, test } from 'vitest'
-import { parseHostPort, showHostPort } from './addresses.ts'
+import { parseHostPort, parseIp, showHostPort } from './addresses.ts'
 
 test.each([
   ['10.0.0.1:443', { host: '10.0.0.1', port: 443 }],
@@ -32,4 +33,18 @@ test('IPv6 addresses are shown in brackets', () => {
   expect(showHostPort({ host: 'fd00::1', port: 1 })).toBe('[fd00::1]:1')
   expect(showHostPort({ host: 'fe80::1%eth0', port: 1 })).toBe('[fe80::1%eth0]:1')
   expect(showHostPort({ host: 'a', port: 1 })).toBe('a:1')
+})
+
+test('[SEC-R807] what is no address to admission is none to routes: a node could list it for that of another', () => {
+  const zones = ['', '%', '%eth0', '%1', '%@', '% ', '%é', '%eth_0', '%%', '%eth0%eth0', '%a/b']
+  const addresses = [
+    '10.0.0.1',
+    'fd00::1',
+    '::ffff:10.0.0.1',
+    '::ffff:a00:1',
+    'fd00::1 ',
+    '[fd00::1]',
+  ]
+  for (const text of addresses.flatMap((address) => zones.map((zone) => `${address}${zone}`)))
+    expect([text, parseIp(text) !== undefined]).toEqual([text, isIP(text) !== 0])
 })
