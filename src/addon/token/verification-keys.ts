@@ -98,7 +98,7 @@ export function keyByHandshake(
 ): Promise<readonly AddonVerificationKey[]> {
   return new Promise((resolve, reject) => {
     const ca = bundle.certificates.map(String)
-    const socket = connect({ host, port, servername: serverName, ca })
+    const socket = connect({ host, port, servername: serverName, ca, rejectUnauthorized: true })
     const abort = (): void =>
       void socket.destroy(new Error('the API server did not answer in time'))
     signal.addEventListener('abort', abort, { once: true })
@@ -188,6 +188,8 @@ async function fetchDocument(
     ...(token !== undefined && { authorization: `Bearer ${token}` }),
   }
   const tls = {
+    // Explicit, so that no environment variable turns it off.
+    rejectUnauthorized: true,
     ...(bundle && { ca: bundle.certificates.map(String) }),
     ...(serverName !== undefined && { servername: serverName }),
   }

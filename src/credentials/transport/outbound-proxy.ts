@@ -232,8 +232,13 @@ async function connectMethod(
     agent: false,
     signal,
     headers: { host: name, ...proxyAuthorization(proxy) },
-    // As kubectl: the authorities of the cluster may vouch for its proxy as well.
-    ...(proxy.kind === 'https' && caPem !== undefined && { ca: [...rootCertificates, caPem] }),
+    ...(proxy.kind === 'https' && {
+      rejectUnauthorized: true,
+      // Node.js would verify the name in the Host header, which is that of the target.
+      servername: isIP(proxy.host) === 0 ? proxy.host : '',
+      // As kubectl: the authorities of the cluster may vouch for its proxy as well.
+      ...(caPem !== undefined && { ca: [...rootCertificates, caPem] }),
+    }),
   })
   const answer = once(request, 'connect') as Promise<[IncomingMessage, Socket, Buffer]>
   request.end()

@@ -30,6 +30,8 @@ function tlsOptions(given: LinkTls, host: string) {
     ...(given.cert !== undefined && { cert: given.cert }),
     ...(given.key !== undefined && { key: given.key }),
     minVersion: 'TLSv1.2' as const,
+    // Explicit, so that no environment variable turns it off.
+    rejectUnauthorized: true,
     // An address is no server name (RFC 6066 §3), but the certificate must still be for it.
     servername: isIP(name) ? '' : name,
     checkServerIdentity: (_host: string, certificate: tls.PeerCertificate) =>

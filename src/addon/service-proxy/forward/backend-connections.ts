@@ -117,7 +117,8 @@ function secured(
     socket: connection,
     ALPNProtocols: ['http/1.1'],
     // Kubernetes verifies no backend; a Service that names a CA is verified.
-    ...(trust ? { ca: trust.caPem, servername: trust.serverName } : { rejectUnauthorized: false }),
+    rejectUnauthorized: trust !== undefined,
+    ...(trust && { ca: trust.caPem, servername: trust.serverName }),
   })
   // Whoever uses it listens too; between two users nobody would, and an error would end the process.
   for (const each of [connection, socket]) each.on('error', () => {})

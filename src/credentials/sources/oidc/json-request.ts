@@ -59,6 +59,8 @@ function send(
     },
     signal,
     agent: false as const,
+    // Explicit, so that no environment variable turns it off: a refresh token is sent.
+    rejectUnauthorized: true,
     ...(ca !== undefined && { ca }),
   }
   const request = target.protocol === 'http:' ? httpRequest : httpsRequest

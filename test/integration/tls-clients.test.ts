@@ -1,0 +1,214 @@
+import { X509Certificate } from 'node:crypto'
+import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
+import { createServer as createHttpsServer } from 'node:https'
+import { type AddressInfo, connect } from 'node:net'
+import { join } from 'node:path'
+import { createServer, type Server } from 'node:tls'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { BackendConnections } from '../../src/addon/service-proxy/forward/backend-connections.ts'
+import { keyByHandshake, keysByJwks } from '../../src/addon/token/verification-keys.ts'
+import { getVerified } from '../../src/bootstrap/discovery/https-get.ts'
+import { silentLogger, systemClock } from '../../src/core/index.ts'
+import { requestJson } from '../../src/credentials/sources/oidc/json-request.ts'
+import { dial, makeSecureContext } from '../../src/credentials/transport/dial.ts'
+import { tunnelThrough } from '../../src/credentials/transport/outbound-proxy.ts'
+import { labAuthority, labMaterial } from '../../src/http/tls-lab.suite.ts'
+import { fetchDocument } from '../../src/issuer/relying-party/fetch-document.ts'
+import {
+  type CertificateAuthority,
+  issueKeyAndCertificate,
+  privateKeyPem,
+} from '../../src/pki/index.ts'
+import { openSocket } from '../../src/tunnel/grpc/open-socket.ts'
+
+const host = '127.0.0.1'
+const src = join(import.meta.dirname, '../../src')
+let trusted: CertificateAuthority
+let other: CertificateAuthority
+let server: Server
+let port: number
+/** Bytes that a client has sent behind its handshake. */
+let received: number
+
+beforeAll(async () => {
+  trusted = await labAuthority('CA')
+  other = await labAuthority('other CA')
+  const { certPem, keyPem } = await labMaterial(trusted)
+  server = createServer({ cert: certPem, key: keyPem.reveal(), ALPNProtocols: ['h2', 'http/1.1'] })
+  server.on('secureConnection', (socket) => {
+    socket.on('error', () => {})
+    socket.on('data', (data: Buffer) => {
+      received += data.length
+      socket.end('HTTP/1.1 500 Internal Server Error\r\ncontent-length: 0\r\n\r\n')
+    })
+  })
+  server.on('tlsClientError', () => {})
+  await once(server.listen(0, host), 'listening')
+  port = (server.address() as AddressInfo).port
+})
+beforeEach(() => {
+  received = 0
+  vi.stubEnv('NODE_TLS_REJECT_UNAUTHORIZED', '0')
+})
+afterEach(() => void vi.unstubAllEnvs())
+afterAll(() => void server.close())
+
+type Client = (caPem: string, signal: AbortSignal) => Promise<unknown>
+
+const bundleOf = (caPem: string) => ({
+  certificates: [new X509Certificate(caPem)],
+  onChange: () => {},
+})
+const tcp = {
+  dial: async () => {
+    const socket = connect(port, host)
+    await once(socket, 'connect')
+    return socket
+  },
+}
+
+/** Every way in which this package verifies a server by TLS, by the file that connects. */
+const clients: readonly (readonly [file: string, name: string, client: Client])[] = [
+  [
+    'addon/token/verification-keys.ts',
+    'key by handshake',
+    (caPem, signal) =>
+      keyByHandshake(
+        { host, port, serverName: 'localhost', bundle: bundleOf(caPem), clock: systemClock },
+        signal,
+      ),
+  ],
+  [
+    'addon/token/verification-keys.ts',
+    'JWK set of add-on tokens',
+    (caPem, signal) =>
+      keysByJwks({ url: `https://${host}:${port}/`, bundle: bundleOf(caPem) }, signal),
+  ],
+  [
+    'addon/service-proxy/forward/backend-connections.ts',
+    'backend with a CA',
+    async (caPem, signal) => {
+      const trust = { caPem, serverName: 'localhost' }
+      const connections = new BackendConnections(tcp, systemClock)
+      const opened = await connections.open({ scheme: 'https', host, port, trust }, signal)
+      opened.destroy()
+    },
+  ],
+  [
+    'bootstrap/discovery/https-get.ts',
+    'discovery',
+    (roots, signal) =>
+      getVerified(
+        { url: `https://${host}:${port}/`, timeoutMs: 5_000, signal, log: silentLogger },
+        { roots },
+      ),
+  ],
+  [
+    'credentials/sources/oidc/json-request.ts',
+    'OIDC provider',
+    (ca, signal) => requestJson({ url: `https://${host}:${port}/`, ca, signal }),
+  ],
+  [
+    'credentials/transport/dial.ts',
+    'API server',
+    async (caPem) => {
+      const address = { origin: `https://${host}:${port}`, host, port, tls: true, basePath: '' }
+      const opened = await dial(address, {
+        proxy: undefined,
+        timeoutMs: 5_000,
+        secureContext: makeSecureContext(caPem, undefined),
+        caPem,
+        serverName: undefined,
+        insecureSkipVerify: false,
+        protocols: ['http/1.1'],
+      })
+      opened.destroy()
+    },
+  ],
+  [
+    'credentials/transport/outbound-proxy.ts',
+    'outbound proxy',
+    (caPem, signal) =>
+      tunnelThrough(
+        { kind: 'https', host, port },
+        { host: 'a.example', port: 443 },
+        { caPem, signal },
+      ),
+  ],
+  [
+    'issuer/relying-party/fetch-document.ts',
+    'relying party',
+    (caPem) =>
+      fetchDocument(new URL(`https://${host}:${port}/`), {
+        isAllowedAddress: () => true,
+        allowsHttpOnLoopback: false,
+        caPem,
+        timeoutMs: 5_000,
+        maxBytes: 1_024,
+      }),
+  ],
+  [
+    'tunnel/grpc/open-socket.ts',
+    'tunnel server',
+    async (ca, signal) => {
+      const link = { host, port, tls: { ca }, metadata: {}, capabilities: [], log: silentLogger }
+      const opened = await openSocket({ ...link, signal }, signal)
+      opened.destroy()
+    },
+  ],
+]
+
+/** Files that could connect by TLS and verify nothing, and why. */
+const others: Readonly<Record<string, string>> = {
+  'credentials/transport/agent.ts': 'takes its connections from dial.ts',
+  'issuer/doctor/probe.ts': 'reports whether a certificate is trusted, and sends no secret',
+}
+
+test('[SEC-R2351] the certificate of an https proxy has the name of the proxy, not that of the target', async () => {
+  const { certPem, key } = await issueKeyAndCertificate({
+    ca: trusted,
+    subject: { commonName: 'api.example' },
+    usages: ['server auth'],
+    sans: ['api.example'],
+    now: Date.now(),
+    lifetimeMs: 3_600_000,
+  })
+  let connects = 0
+  const proxy = createHttpsServer({ cert: certPem, key: privateKeyPem(key).reveal() })
+  proxy.on('connect', (_request, socket) => {
+    connects += 1
+    socket.end('HTTP/1.1 200 OK\r\n\r\n')
+  })
+  await once(proxy.listen(0, host), 'listening')
+  const at = { kind: 'https', host, port: (proxy.address() as AddressInfo).port } as const
+  const options = { caPem: trusted.bundlePem, signal: AbortSignal.timeout(5_000) }
+  await expect(tunnelThrough(at, { host: 'api.example', port: 443 }, options)).rejects.toThrow()
+  expect(connects).toBe(0)
+  proxy.close()
+})
+
+describe('[SEC-R2350] no environment variable turns the verification of a server off', () => {
+  const isAccepted = async (client: Client, ca: CertificateAuthority): Promise<boolean> => {
+    const outcome = await client(ca.bundlePem, AbortSignal.timeout(5_000)).then(
+      () => 'connected',
+      () => 'failed',
+    )
+    return outcome === 'connected' || received > 0
+  }
+
+  test.each(clients)('%s: %s', async (_file, _name, client) => {
+    expect(await isAccepted(client, other)).toBe(false)
+    expect(await isAccepted(client, trusted)).toBe(true)
+  })
+
+  test('every file that connects by TLS is in the table', () => {
+    const connects =
+      /import (?:tls\b|\{[^}]*\b(?<!type )(?:connect|request|Agent)\b[^}]*\} from 'node:(?:tls|https)')/
+    const found = readdirSync(src, { recursive: true, encoding: 'utf8' })
+      .filter((path) => path.endsWith('.ts') && !/\.(?:test|suite)\.ts$/.test(path))
+      .filter((path) => connects.test(readFileSync(join(src, path), 'utf8')))
+    const known = [...clients.map(([file]) => file), ...Object.keys(others)]
+    expect(found.toSorted()).toEqual([...new Set(known)].toSorted())
+  })
+})
