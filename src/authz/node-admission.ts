@@ -107,9 +107,10 @@ async function refuseForeignAddresses(
   }
   const pods = await view.list(wellKnownKinds.pod, {}, signal)
   for (const pod of pods.items) {
-    const owner = String(specField(pod, 'nodeName') ?? '')
+    const owner = specField(pod, 'nodeName')
     // What `workload run` registers has the address of its machine, which may have joined as a node as well.
-    if (!isForeign(owner) || machineOf(pod) !== undefined || isOver(pod)) continue
+    if (typeof owner !== 'string' || machineOf(pod) !== undefined || isOver(pod)) continue
+    if (!isForeign(owner)) continue
     const ips = addressList(podIpsOf(pod))
     requireFree(owner, (address) => contains(ips, address))
   }

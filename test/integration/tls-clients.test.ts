@@ -183,7 +183,9 @@ test('[SEC-R2351] the certificate of an https proxy has the name of the proxy, n
   await once(proxy.listen(0, host), 'listening')
   const at = { kind: 'https', host, port: (proxy.address() as AddressInfo).port } as const
   const options = { caPem: trusted.bundlePem, signal: AbortSignal.timeout(5_000) }
-  await expect(tunnelThrough(at, { host: 'api.example', port: 443 }, options)).rejects.toThrow()
+  await expect(tunnelThrough(at, { host: 'api.example', port: 443 }, options)).rejects.toThrow(
+    'certificate',
+  )
   expect(connects).toBe(0)
   proxy.close()
 })
