@@ -236,6 +236,24 @@ test('ranges of an operator hold every spelling of an address, and names never',
   ])
 })
 
+test.each([
+  ['AWS', ['169.254.169.254', '169.254.170.2', '169.254.170.23', 'fd00:ec2::254', 'fd00:ec2::23']],
+  ['Google Cloud', ['169.254.169.254', 'fd20:ce::254']],
+  ['Azure', ['169.254.169.254', '168.63.129.16']],
+  ['Oracle Cloud', ['169.254.169.254', '192.0.0.192', 'fd00:c1::a9fe:a9fe']],
+  ['Alibaba Cloud', ['100.100.100.200']],
+  ['Tencent Cloud', ['169.254.0.23', '169.254.10.10']],
+  ['Volcano Engine', ['100.96.0.96']],
+  ['UCloud', ['100.80.80.80']],
+  ['Scaleway', ['169.254.42.42', 'fd00:42::42']],
+  ['Akamai', ['169.254.169.254', 'fd00:a9fe:a9fe::1']],
+  ['OpenStack', ['169.254.169.254', 'fe80::a9fe:a9fe']],
+])('[SEC-R1252] metadata of %s is dialed by no client', (_platform, addresses) => {
+  const refuses = (address: string): boolean =>
+    isPlatformAddress(address) && !isDialable(address) && !addressTest(true)(address)
+  expect(addresses.filter((address) => !refuses(address))).toEqual([])
+})
+
 test('[SEC-R1250] a range of one family holds no address of the other, however wide it is', () => {
   const v6Widths = Array.from({ length: 97 }, (_none, bits) => `::/${bits}`)
   for (const range of [...v6Widths, 'fd00::/8', '2000::/3'])

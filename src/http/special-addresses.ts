@@ -51,6 +51,8 @@ export const platformAddresses: readonly AddressRow[] = [
   row('169.254.42.42/32', 'platform', 'Scaleway: instance metadata'),
   row('169.254.16.0/24', 'platform', 'IBM Cloud: infrastructure services of a VPC'),
   row('100.100.100.200/32', 'platform', 'Alibaba Cloud: ECS metadata'),
+  row('100.96.0.96/32', 'platform', 'Volcano Engine: ECS metadata and credentials'),
+  row('100.80.80.80/32', 'platform', 'UCloud: UHost metadata'),
   row('168.63.129.16/32', 'platform', 'Azure: WireServer, DNS and health probes'),
   row('192.0.0.192/32', 'platform', 'Oracle Cloud Classic: instance metadata'),
   row(
