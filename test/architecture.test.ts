@@ -102,9 +102,9 @@ describe('every tool can fail [GND-R9]', () => {
     const rules = new Set(cruise(copy).summary.violations.map((violation) => violation.rule.name))
     expect([...rules]).toEqual(
       expect.arrayContaining([
-        'core-row-imports-down-only',
-        'jose-row-imports-down-only',
-        'through-a-face-only',
+        'core-layer-imports-down-only',
+        'jose-layer-imports-down-only',
+        'through-public-entries-only',
         'process-is-for-the-cli',
       ]),
     )
