@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { gatherChunks } from './gather-chunks.ts'
-import { responseHead } from './response-head.ts'
+import { responseHead } from './headers.ts'
 
 /** What a request body may cost while it arrives. */
 export interface BodyPace {

@@ -1,5 +1,5 @@
 import { badRequest } from '../core/index.ts'
-import { foldHeaderName, headerPairs, SpellingCache } from './raw-headers.ts'
+import { foldHeaderName, headerPairs, SpellingCache } from './headers.ts'
 
 /** What a header decides on. */
 type Decision = 'identity' | 'framing' | 'content' | 'protocol' | 'origin' | 'audit'

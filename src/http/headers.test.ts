@@ -1,7 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { refuseAmbiguousHeaders } from './ambiguous-headers.ts'
-import { endToEndHeaders } from './hop-by-hop.ts'
-import { foldHeaderName, rawHeaderValues, withoutHeaders } from './raw-headers.ts'
+import {
+  endToEndHeaders,
+  foldHeaderName,
+  rawHeaderValues,
+  refuseAmbiguousHeaders,
+  withoutHeaders,
+} from './headers.ts'
 
 test('every value of a header is found, in order, whatever its case', () => {
   const raw = ['A', '1', 'x-user', 'bob', 'X-USER', 'root', 'b', 'x-user']

@@ -1,5 +1,5 @@
 import { WrongUsage } from '../core/index.ts'
-import { foldHeaderName } from './raw-headers.ts'
+import { foldHeaderName } from './headers.ts'
 
 /** A pattern of alternatives that are written with white space between them. */
 const anyOf = (words: string): string => `(?:${words.trim().split(/\s+/).join('|')})`

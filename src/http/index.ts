@@ -16,13 +16,6 @@ export {
   type PrivateAddresses,
   rangeTest,
 } from './address-rules.ts'
-export {
-  framingProblem,
-  headerAmbiguity,
-  ignoreFollowing,
-  isPoisoned,
-  refuseAmbiguousHeaders,
-} from './ambiguous-headers.ts'
 export { type AnswerHead, headOf } from './answer-head.ts'
 export * from './body.ts'
 export { discardUnreadBody } from './body.ts'
@@ -32,12 +25,10 @@ export { sandboxPolicy, withoutSandbox } from './content-sandbox.ts'
 export { type AddonHome, homeCookie } from './cookies.ts'
 export { checkDecidingHeaders, checkTrailers } from './deciding-headers.ts'
 export { gatherChunks } from './gather-chunks.ts'
-export * from './hop-by-hop.ts'
+export * from './headers.ts'
 export { allowedHeaders, isIdentityHeader, rememberByName } from './identity-headers.ts'
 export { type ListenAddress, listenOnAll } from './listen.ts'
 export { isOriginHeader } from './origin-headers.ts'
-export * from './raw-headers.ts'
-export { responseHead } from './response-head.ts'
 export * from './server-limits.ts'
 export type { TlsMaterial } from './tls-server.ts'
 export * from './tls-server.ts'

@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http'
-import { endToEndHeaders } from './hop-by-hop.ts'
+import { endToEndHeaders, headerPairs, rawHeaderValues } from './headers.ts'
 import { isOriginHeader } from './origin-headers.ts'
-import { headerPairs, rawHeaderValues } from './raw-headers.ts'
 
 /**
  * Fields that decide something before a body ends: where it ends, who may see or keep it, whose session it is. A

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { rawHeaderValues } from './raw-headers.ts'
+import { rawHeaderValues } from './headers.ts'
 
 /** Which protocol a request may change to, or why it may not. */
 export type UpgradeVerdict =

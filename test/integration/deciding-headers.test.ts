@@ -527,7 +527,7 @@ describe('the list of deciding headers is complete [SEC-R305]', () => {
     'set-cookie',
   ])
   const reads = [
-    /(?<![-\w])headers\??\.([a-z]\w*)\b(?!\()/g,
+    /(?<![-\w/])headers\??\.([a-z]\w*)\b(?!\()/g,
     /\bheaders\[['"`]([\w:-]+)['"`]\]/g,
     /(?:rawHeaderValues|single)\([^,()]+(?:\.rawHeaders)?, ['"`]([\w-]+)['"`]\)/g,
   ]
