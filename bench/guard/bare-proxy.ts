@@ -1,19 +1,17 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { forward } from '../../src/addon/guard/forward.ts'
-import { Upstream } from '../../src/addon/guard/upstream.ts'
+import { createUpstream, forwardPolicy as policy } from '../../src/addon/guard/upstream.ts'
 import { systemClock } from '../../src/core/index.ts'
+import { forward } from '../../src/http/forward/index.ts'
 import { endToEndHeaders } from '../../src/http/index.ts'
 
-/** The guard's way to the add-on without its checks: whoever asks is let through as he is. */
-const upstream = new Upstream({ host: '127.0.0.1', port: Number(process.argv[2]) }, systemClock)
-
-const lingerMs = 1_000
+/** The guard's forwarder without its checks: every request is forwarded as it is. */
+const upstream = createUpstream({ host: '127.0.0.1', port: Number(process.argv[2]) }, systemClock)
 
 const server = createServer({ keepAliveTimeout: 90_000 }, (request, response) => {
   const headers = endToEndHeaders(request.rawHeaders)
-  const read = { authorization: undefined, headers, isChunked: false, hasLength: false }
-  forward({ upstream, request, response, read, identity: [], lingerMs }).catch(() =>
+  const path = request.url ?? '/'
+  forward(request, response, { upstream, path, headers, policy, lingerMs: 1_000 }).catch(() =>
     response.destroy(),
   )
 })

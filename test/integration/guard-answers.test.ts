@@ -43,7 +43,7 @@ describe('answers', () => {
   })
 
   test.each([
-    [undefined, 'private'],
+    [undefined, 'no-cache, private'],
     ['public, max-age=60', 'private, max-age=60'],
     ['max-age=60', 'private, max-age=60'],
     ['s-maxage=9, max-age=60', 'private, max-age=60'],

@@ -2,17 +2,18 @@ import { createServer, type Server } from 'node:http'
 import { type AddressInfo, isIPv6, type Socket } from 'node:net'
 import { aborted, type Clock, type Component, type Logger, neverFails } from '../../core/index.ts'
 import { defaultServerLimits, listenOnAll, maxForwardedHeaders } from '../../http/index.ts'
+import type { Upstream } from '../../http/upstream/index.ts'
 import type { AddonTokenVerifier } from '../token/verifier.ts'
 import { AccessLog, type AccessLogLevel } from './access-log.ts'
 import type { AudienceList } from './audiences.ts'
 import { checkPlaces } from './check-options.ts'
-import { Exchanges } from './exchange.ts'
+import { GuardHandler } from './handler.ts'
 import { createHealthServer } from './health-server.ts'
 import { defaultOutput, type IdentityOutput, identityNameTest } from './identity-output.ts'
 import { GuardMetrics } from './metrics.ts'
 import { HeaderRules } from './read-request.ts'
 import { Tunnels, tunnelLeewayMs } from './upgraded-connections.ts'
-import { type Place, Upstream } from './upstream.ts'
+import { createUpstream, type Place } from './upstream.ts'
 
 /** One port of the Pod and the add-on's port behind it. */
 export interface PortPair {
@@ -108,7 +109,7 @@ export class Guard implements Component {
     const { addresses, ports, health } = this.#options
     const at = (option: string) => addresses.map((host) => ({ host, option }))
     for (const { listenPort, forward } of ports) {
-      const upstream = new Upstream(forward, this.#options.clock)
+      const upstream = createUpstream(forward, this.#options.clock)
       this.#upstreams.push(upstream)
       const create = () => this.#createServer(upstream, listenPort)
       this.#servers.push(
@@ -139,7 +140,7 @@ export class Guard implements Component {
 
   #createServer(upstream: Upstream, port: number): Server {
     const { verifier, audiences, output = defaultOutput, clock, log } = this.#options
-    const exchanges = new Exchanges({
+    const handler = new GuardHandler({
       upstream,
       port,
       proof: { verifier, audiences, log },
@@ -174,10 +175,10 @@ export class Guard implements Component {
     })
     server.on('request', (request, response) => {
       if (this.#isDraining) response.shouldKeepAlive = false
-      void exchanges.serve(request, response)
+      void handler.serve(request, response)
     })
-    server.on('upgrade', (request, socket, head) => void exchanges.upgrade(request, socket, head))
-    server.on('connect', (request, socket, head) => void exchanges.upgrade(request, socket, head))
+    for (const event of ['upgrade', 'connect'])
+      server.on(event, (request, _socket, head) => void handler.upgrade(request, head))
     return server
   }
 

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { exposition, responseTo } from '../../core/index.ts'
+import { exposition, withinTime } from '../../core/index.ts'
+import { requestStatus, type Upstream } from '../../http/upstream/index.ts'
 import type { GuardMetrics } from './metrics.ts'
-import type { Upstream } from './upstream.ts'
 
 /** What the health port tells. */
 export interface HealthParts {
@@ -46,20 +46,19 @@ function serve(parts: HealthParts, request: IncomingMessage, response: ServerRes
   }
 }
 
+const maxProbeMs = 10_000
+
 /** Only the status comes back: a probe needs no more, and nobody else should get an answer without a token. */
 function relay(
   { path, upstream }: NonNullable<HealthParts['probe']>,
   response: ServerResponse,
 ): void {
-  const asked = upstream.begin({ method: 'GET', path, headers: ['Host', 'localhost'] })
-  asked.setTimeout(10_000, () => asked.destroy(new Error('the add-on did not answer in time')))
-  response.once('close', () => asked.destroy())
-  responseTo(asked.end()).then(
-    (heard) => {
-      heard.resume()
-      answer(response, heard.statusCode ?? 502, '')
-    },
-    () => answer(response, 502, 'the add-on did not answer\n'),
+  const gone = new AbortController()
+  response.once('close', () => gone.abort())
+  const request = { method: 'GET', path, headers: ['Host', 'localhost'] }
+  withinTime(maxProbeMs, gone.signal, (signal) => requestStatus(upstream, request, signal)).then(
+    (status) => answer(response, status, ''),
+    () => answer(response, 502, 'the add-on did not respond\n'),
   )
 }
 

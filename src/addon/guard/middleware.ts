@@ -13,9 +13,8 @@ import {
   identityNameTest,
   stateIdentity,
 } from './identity-output.ts'
-import { HeaderRules, readRequest } from './read-request.ts'
+import { HeaderRules, protocolOf, readRequest } from './read-request.ts'
 import { GuardRefused, refusalBody, refusalHeaders, refusalText } from './refusal.ts'
-import { protocolOf } from './upgrade-protocol.ts'
 import { ApplicationTunnels, isUpgrade } from './upgraded-connections.ts'
 
 /** Whom an application believes, and how it wants to be told. */

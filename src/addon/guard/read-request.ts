@@ -1,13 +1,17 @@
 import type { IncomingMessage } from 'node:http'
+import { forwarderHeaders } from '../../http/forward/index.ts'
 import {
   endToEndHeaders,
   framingProblem,
   headerAmbiguity,
+  isClimbing,
+  judgeUpgrade,
   maxForwardedHeaders,
   rememberByName,
+  splitTarget,
+  targetProblem,
 } from '../../http/index.ts'
 import { GuardRefused, malformed, unproven } from './refusal.ts'
-import { checkTarget } from './request-target.ts'
 
 /** What becomes of a request's header, by its name. */
 export interface HeaderRule {
@@ -22,9 +26,6 @@ export interface HeaderRule {
   /** Is an odd spelling of a header that frames the body. */
   readonly isRefused: boolean
 }
-
-/** Answered here, or stated anew. */
-const own = new Set(['expect', 'x-forwarded-for'])
 
 /** The rules of `http/` and of identities, looked up once per spelling: clients send the same few names. */
 export class HeaderRules {
@@ -48,7 +49,7 @@ function ruleOf(spelt: string, isIdentity: boolean): HeaderRule {
   return {
     name,
     isIdentity,
-    isKept: !isHop && !own.has(name) && !isIdentity,
+    isKept: !isHop && !forwarderHeaders.has(name) && !isIdentity,
     isRefused: headerAmbiguity([spelt, '']) !== undefined,
     isSingle: headerAmbiguity([spelt, '', spelt, '']) !== undefined,
   }
@@ -60,8 +61,7 @@ export interface GuardedRequest {
   readonly authorization: string | undefined
   /** What goes on to the add-on, as a flat list: nothing of this connection, no claim to an identity. */
   readonly headers: string[]
-  readonly isChunked: boolean
-  readonly hasLength: boolean
+  readonly hasBody: boolean
 }
 
 type Request = Pick<IncomingMessage, 'rawHeaders' | 'method' | 'url' | 'httpVersion'>
@@ -83,8 +83,7 @@ export function readRequest(request: Request, rules: HeaderRules): GuardedReques
   return {
     authorization: single.get('authorization'),
     headers,
-    isChunked: transferEncoding !== undefined,
-    hasLength: contentLength !== undefined,
+    hasBody: transferEncoding !== undefined || (contentLength ?? '0') !== '0',
   }
 }
 
@@ -130,6 +129,22 @@ function withoutNominated(rawHeaders: readonly string[], kept: readonly string[]
     if (name.toLowerCase() === 'connection') connection.push(name, rawHeaders[index + 1] ?? '')
   }
   return endToEndHeaders([...connection, ...kept])
+}
+
+/** Only a path, which goes on byte for byte: two slashes in front could choose another host. */
+function checkTarget(url: string): void {
+  const problem = targetProblem(url)
+  if (problem !== undefined) throw malformed(problem)
+  if (url.startsWith('//')) throw malformed('the target of a request must be a path')
+  if (isClimbing(splitTarget(url).path)) throw malformed('the path climbs, or ends at a null byte')
+}
+
+/** The protocol that a request wants to change to; throws GuardRefused unless it may be forwarded. */
+export function protocolOf(request: IncomingMessage): string {
+  const verdict = judgeUpgrade(request)
+  if (verdict.problem === undefined) return verdict.protocol
+  if (verdict.status === 400) throw malformed(verdict.problem)
+  throw new GuardRefused(verdict.status, 'websocket-version', verdict.problem, verdict.headers)
 }
 
 const hostForm = /^(?:[\w.~!$&'()*+;=%-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i
