@@ -42,10 +42,9 @@ test('a response is returned', async () => {
 /** Other listeners for responses, and why they cannot wait for ever. */
 const otherListeners: Readonly<Record<string, string>> = {
   'credentials/transport/agent.ts': 'only reads headers on the way',
+  'credentials/transport/connection-pool.ts': 'only reads headers on the way',
   'credentials/transport/http2-pool.ts': 'HTTP/2 has no switch of protocols',
   'credentials/transport/upgrade.ts': 'requests the switch',
-  'http/answer-head.ts': 'returns the switch to its caller',
-  'http/pool/connection-pool.ts': 'only reads headers on the way',
 }
 
 test('a new client that waits for responses by itself is listed with a reason [SEC-R2302]', () => {

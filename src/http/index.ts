@@ -16,7 +16,6 @@ export {
   type PrivateAddresses,
   rangeTest,
 } from './address-rules.ts'
-export { type AnswerHead, headOf } from './answer-head.ts'
 export * from './body.ts'
 export { discardUnreadBody } from './body.ts'
 export { type BodyProblem, endByBodyProblem, watchBody } from './body-limits.ts'

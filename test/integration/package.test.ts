@@ -58,10 +58,10 @@ const foreign = (modules: readonly string[]): string[] =>
   modules.filter((module) => !isOurs(module) && !module.startsWith('node:'))
 
 /** What everybody may hold, and what only some need besides: of rooms that the server has too, the named files. */
-const allowed = ['core/', 'kubeconfig/', 'credentials/', 'client/', 'http/pool/']
+const allowed = ['core/', 'kubeconfig/', 'credentials/', 'client/']
 const relyingParty = ['http/', 'jose/', 'issuer/relying-party/', 'issuer/tokens/claims.js']
 const allowedBesides: Readonly<Record<string, readonly string[]>> = {
-  './guard': ['addon/guard/', 'addon/token/', 'addon/wire/', 'jose/', 'http/', 'pki/'],
+  './guard': ['addon/guard/', 'addon/token/', 'jose/', 'http/', 'pki/'],
   './discovery': [
     'bootstrap/discovery/',
     'bootstrap/join/',

@@ -6,7 +6,7 @@ import { type AddressInfo, connect } from 'node:net'
 import { join } from 'node:path'
 import { createServer, type Server } from 'node:tls'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
-import { BackendConnections } from '../../src/addon/service-proxy/forward/backend-connections.ts'
+import { BackendUpstreams } from '../../src/addon/service-proxy/upstreams.ts'
 import { keyByHandshake, keysByJwks } from '../../src/addon/token/verification-keys.ts'
 import { getVerified } from '../../src/bootstrap/discovery/https-get.ts'
 import { silentLogger, systemClock } from '../../src/core/index.ts'
@@ -14,6 +14,7 @@ import { requestJson } from '../../src/credentials/sources/oidc/json-request.ts'
 import { dial, makeSecureContext } from '../../src/credentials/transport/dial.ts'
 import { tunnelThrough } from '../../src/credentials/transport/outbound-proxy.ts'
 import { labAuthority, labMaterial } from '../../src/http/tls-lab.suite.ts'
+import { requestStatus } from '../../src/http/upstream/index.ts'
 import { fetchDocument } from '../../src/issuer/relying-party/fetch-document.ts'
 import {
   type CertificateAuthority,
@@ -86,13 +87,13 @@ const clients: readonly (readonly [file: string, name: string, client: Client])[
       keysByJwks({ url: `https://${host}:${port}/`, bundle: bundleOf(caPem) }, signal),
   ],
   [
-    'addon/service-proxy/forward/backend-connections.ts',
+    'addon/service-proxy/upstreams.ts',
     'backend with a CA',
     async (caPem, signal) => {
       const trust = { caPem, serverName: 'localhost' }
-      const connections = new BackendConnections(tcp, systemClock)
-      const opened = await connections.open({ scheme: 'https', host, port, trust }, signal)
-      opened.destroy()
+      const upstreams = new BackendUpstreams(tcp, systemClock)
+      const upstream = upstreams.upstreamFor({ scheme: 'https', host, port, trust })
+      await requestStatus(upstream, { method: 'GET', path: '/', headers: ['Host', host] }, signal)
     },
   ],
   [

@@ -90,7 +90,7 @@ describe('budgets', () => {
       { key: 'ann\0n/web', limits: own },
     ])
     expect(admission.toClient(200)).toBe(1_000)
-    expect(admission.toBackend(50)).toBe(0)
+    expect(admission.toUpstream(50)).toBe(0)
     const elsewhere = budgets.enter('Request', [{ key: 'ann', limits }])
     expect(elsewhere.toClient(800)).toBe(0)
     expect(elsewhere.toClient(100)).toBe(100)

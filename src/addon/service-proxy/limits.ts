@@ -1,5 +1,5 @@
 import { ApiError, type Clock, goQuote, type KubeObject, parseDuration } from '../../core/index.ts'
-import type { Meter, PageWindow } from './forward/index.ts'
+import type { Meter } from '../../http/index.ts'
 import { BytePace, RateGate } from './pace.ts'
 
 /** How much one user may use of the proxy. */
@@ -91,7 +91,7 @@ export type SessionKind = 'Request' | 'Tunnel'
 
 /** A place that was given to a request, until it is left. */
 export interface Admission {
-  readonly toBackend: Meter
+  readonly toUpstream: Meter
   readonly toClient: Meter
   leave(): void
 }
@@ -155,7 +155,7 @@ export class Budgets {
           ...held.map(({ budget, limits }) => budget[direction].pass(bytes, limits.bytesPerSecond)),
         )
     return {
-      toBackend: pass('up'),
+      toUpstream: pass('up'),
       toClient: pass('down'),
       leave: () => {
         if (!isOpen) return
@@ -192,6 +192,14 @@ interface PageWindowLimits {
 
 /** Each page under `br` may ask for a window of 4 MiB: 32 MiB for a user, 256 MiB for all. */
 const defaultPageWindows: PageWindowLimits = { perUser: 8, overall: 64 }
+
+/** The place of one request among those whose pages may be unpacked. */
+export interface PageWindow {
+  /** Takes the place, once or again; false if there is none left. */
+  take(): boolean
+  /** Gives it back, if it was taken. */
+  leave(): void
+}
 
 /** The memory that unpacking may take, shared between users: pages are made by add-ons, and an add-on may be hostile. */
 export class PageWindows {

@@ -1,43 +1,46 @@
 import type { ServerResponse } from 'node:http'
 import {
-  ApiError,
   type AuthorizedRequest,
   badRequest,
   hasReason,
   type KubeObject,
   pause,
-  StreamCut,
   type UserInfo,
-  unauthorized,
 } from '../../core/index.ts'
-import { hostOf, judgeUpgrade } from '../../http/index.ts'
+import {
+  type ForwardOptions,
+  type ForwardPolicy,
+  forward,
+  forwardUpgrade,
+} from '../../http/forward/index.ts'
+import {
+  hostOf,
+  judgeUpgrade,
+  type Meters,
+  type UpgradeVerdict,
+  type UpgradingClient,
+} from '../../http/index.ts'
 import { declaredHeaders, isMarker, setMarker, wantsGroups } from './add-auth.ts'
 import type { ServiceProxyParts } from './dependencies.ts'
-import {
-  BackendConnections,
-  backendHeaders,
-  type Forwarding,
-  forwardRequest,
-  forwardUpgrade,
-  type LeavingClient,
-} from './forward/index.ts'
+import { AddonPolicy } from './forward-policy.ts'
 import {
   type Admission,
   Budgets,
   limitsOfService,
+  type PageWindow,
   PageWindows,
   type SessionKind,
 } from './limits.ts'
 import { type ProxyMetrics, proxyMetrics } from './metrics.ts'
 import { type Plan, planRequest } from './plan-request.ts'
-import { refuseVersion } from './refuse-version.ts'
+import { backendHeaders } from './request-headers.ts'
 import { wantsPage, withReadableCodings } from './rewrite/html-stream.ts'
 import { lostRight, requireCreate } from './rights.ts'
-import { type CutReason, type Session, SessionBook } from './session.ts'
+import { type Session, SessionBook } from './session.ts'
+import { follow, inWords, wasCut } from './session-end.ts'
 import { authorityOf } from './target.ts'
-
-/** A client that asks to leave HTTP, as the server hands it over. */
-export type UpgradingClient = Omit<LeavingClient, 'protocol'>
+import { renewing, type TunnelRenewal } from './token-renewal.ts'
+import { BackendUpstreams } from './upstreams.ts'
 
 /** How often ages are looked at. */
 const longestSweepMs = 1_000
@@ -53,18 +56,32 @@ interface Asked {
   readonly signal: AbortSignal
 }
 
+/** What a request holds while it is forwarded. */
+interface Held {
+  readonly admission: Admission
+  readonly session: Session
+  readonly window: PageWindow
+}
+
+/** A request that is ready to be sent. */
+interface Prepared {
+  readonly options: ForwardOptions
+  /** How its tunnel is kept open at a guard, where it lasts no longer than a token; absent without an identity. */
+  readonly renewal?: TunnelRenewal
+}
+
 /** Forwards requests to Services, Pods and nodes as their users, within limits, for as long as they may. */
 export class ServiceProxy {
   readonly sessions: SessionBook
   readonly #parts: ServiceProxyParts
-  readonly #connections: BackendConnections
+  readonly #upstreams: BackendUpstreams
   readonly #budgets: Budgets
   readonly #windows = new PageWindows()
   readonly #metrics: ProxyMetrics
 
   constructor(parts: ServiceProxyParts) {
     this.#parts = parts
-    this.#connections = new BackendConnections(parts.dialer, parts.clock)
+    this.#upstreams = new BackendUpstreams(parts.dialer, parts.clock)
     this.#budgets = new Budgets(parts.clock)
     this.sessions = new SessionBook(parts.clock)
     this.#metrics = proxyMetrics(parts.metrics, () => this.sessions.size)
@@ -82,8 +99,8 @@ export class ServiceProxy {
       redirect(plan, authorized, response)
       return
     }
-    await this.#pass({ authorized, response, kind: 'Request', signal }, plan, (forwarding) =>
-      forwardRequest(forwarding, response),
+    await this.#pass({ authorized, response, kind: 'Request', signal }, plan, ({ options }) =>
+      forward(authorized.request, response, options),
     )
   }
 
@@ -93,18 +110,27 @@ export class ServiceProxy {
     client: UpgradingClient,
     signal: AbortSignal,
   ): Promise<void> {
+    const { request } = authorized
     const { response } = client
-    const verdict = judgeUpgrade(authorized.request)
+    const verdict = judgeUpgrade(request)
     if (verdict.problem !== undefined) {
       if (verdict.status === 400) throw badRequest(verdict.problem)
-      refuseVersion(response, verdict.problem)
+      refuseVersion(response, verdict)
       return
     }
+    const { protocol } = verdict
     await requireCreate(authorized, this.#parts, signal)
     const plan = await planRequest(authorized, this.#parts, signal)
-    const leaving = { ...client, claim: () => client.claim(), protocol: verdict.protocol }
-    await this.#pass({ authorized, response, kind: 'Tunnel', signal }, plan, (forwarding) =>
-      forwardUpgrade(forwarding, leaving),
+    await this.#pass(
+      { authorized, response, kind: 'Tunnel', signal },
+      plan,
+      async ({ options, renewal }) => {
+        const closed = new AbortController()
+        const policy = renewal ? renewing(options.policy, renewal, closed.signal) : options.policy
+        await forwardUpgrade(request, client, { ...options, policy, protocol }).finally(() =>
+          closed.abort(),
+        )
+      },
     )
   }
 
@@ -117,25 +143,20 @@ export class ServiceProxy {
       void this.sessions.sweep(recheckMs, signal)
       this.#budgets.sweep()
     }
-    this.#connections.close()
+    this.#upstreams.close()
   }
 
   async #pass(
     asked: Asked,
     plan: Plan,
-    forward: (forwarding: Forwarding) => Promise<void>,
+    send: (prepared: Prepared) => Promise<void>,
   ): Promise<void> {
     const admission = this.#admit(asked, plan)
     const session = this.#open(asked, plan)
     const unlink = follow(asked, session)
     const window = this.#windows.of(payerOf(asked))
     try {
-      const forwarding = await this.#forwarding(asked, plan, admission, session)
-      // Asked for before the page is: what a backend is not asked for in this coding needs no place.
-      const hasRoom = (): boolean =>
-        asked.kind === 'Tunnel' || !wantsPage(forwarding.headers) || window.take()
-      const headers = withReadableCodings(forwarding.headers, hasRoom)
-      await forward({ ...forwarding, headers, window })
+      await send(await this.#prepare(asked, plan, { admission, session, window }))
     } catch (error) {
       throw session.reason === undefined ? error : inWords(session.reason, error)
     } finally {
@@ -186,56 +207,66 @@ export class ServiceProxy {
     })
   }
 
-  async #forwarding(
-    { authorized: { request, authentication } }: Asked,
-    plan: Plan,
-    admission: Admission,
-    session: Session,
-  ): Promise<Forwarding> {
-    const { backend, prefix, trigger, path, query, service } = plan
+  async #prepare(asked: Asked, plan: Plan, held: Held): Promise<Prepared> {
+    const { request, authentication } = asked.authorized
+    const { trigger, path, query } = plan
     if (trigger) this.#metrics.identified(trigger)
-    const token = trigger && (await this.#token(plan, authentication.user))
-    const facts = {
+    const token = (): Promise<string> => this.#token(plan, authentication.user)
+    const meters = metersOf(held)
+    const options: ForwardOptions = {
+      upstream: this.#upstreams.upstreamFor(plan.backend),
+      path: `${path || '/'}${query}`,
+      headers: this.#headersFor(asked, plan, held, trigger && (await token())),
+      policy: this.#policyFor(asked, plan, held, meters),
+      meters,
+      signal: held.session.signal,
+    }
+    if (!trigger) return { options }
+    const everyMs = Math.min(this.#parts.recheckMs, longestRenewMs)
+    const { upstream, path: renewPath } = options
+    return {
+      options,
+      renewal: { upstream, host: hostOf(request), path: renewPath, everyMs, token },
+    }
+  }
+
+  #headersFor(
+    { authorized: { request }, kind }: Asked,
+    { prefix, path, service }: Plan,
+    { session, window }: Held,
+    token: string | undefined,
+  ): string[] {
+    const headers = backendHeaders(request, {
       uri: `${prefix}${path || '/'}`,
-      peer: request.socket.remoteAddress ?? '',
       auditId: session.facts.auditId,
       ...(token !== undefined && { token }),
       isOwnCookie: isMarker,
       isIdentityHeader: this.#identityTest(service),
-    }
-    return {
-      connections: this.#connections,
-      backend,
-      request,
-      path: `${path || '/'}${query}`,
-      headers: backendHeaders(request, facts),
-      places: {
-        prefix,
-        backend: authorityOf(backend),
-        requestHost: hostOf(request),
-        hasIdentity: trigger !== undefined,
-        isOwnCookie: isMarker,
-        isSandboxed: this.#isSandboxed(plan),
-      },
-      added: new Map(trigger === 'query' ? [['set-cookie', [setMarker(prefix)]]] : []),
-      meters: {
-        toBackend: (bytes) => {
-          session.passed('toBackend', bytes)
-          return admission.toBackend(bytes)
-        },
-        toClient: (bytes) => {
-          session.passed('toClient', bytes)
-          return admission.toClient(bytes)
-        },
-      },
-      ...(trigger && {
-        renewal: {
-          everyMs: Math.min(this.#parts.recheckMs, longestRenewMs),
-          token: () => this.#token(plan, authentication.user),
-        },
-      }),
-      signal: session.signal,
-    }
+    })
+    // Taken before the page is requested: what is not requested in this coding needs no window.
+    const hasRoom = (): boolean => kind === 'Tunnel' || !wantsPage(headers) || window.take()
+    return withReadableCodings(headers, hasRoom)
+  }
+
+  #policyFor(
+    { authorized: { request } }: Asked,
+    plan: Plan,
+    { window }: Held,
+    { toClient }: Meters,
+  ): ForwardPolicy {
+    const { prefix, trigger, backend } = plan
+    return new AddonPolicy({
+      prefix,
+      backend: authorityOf(backend),
+      requestHost: hostOf(request),
+      hasIdentity: trigger !== undefined,
+      isOwnCookie: isMarker,
+      isSandboxed: this.#isSandboxed(plan),
+      isNavigation: request.headers['sec-fetch-mode'] === 'navigate',
+      added: trigger === 'query' ? ['set-cookie', setMarker(prefix)] : [],
+      toClient,
+      window,
+    })
   }
 
   #identityTest(service: KubeObject | undefined): (name: string) => boolean {
@@ -261,6 +292,38 @@ export class ServiceProxy {
   }
 }
 
+const metersOf = ({ admission, session }: Held): Meters => ({
+  toUpstream: (bytes) => {
+    session.passed('toBackend', bytes)
+    return admission.toUpstream(bytes)
+  },
+  toClient: (bytes) => {
+    session.passed('toClient', bytes)
+    return admission.toClient(bytes)
+  },
+})
+
+/** Names the version of WebSocket that there is (RFC 6455 §4.4). Kubernetes has no reason for this status. */
+function refuseVersion(
+  response: ServerResponse,
+  { problem, status, headers }: Extract<UpgradeVerdict, { problem: string }>,
+): void {
+  const body = `${JSON.stringify({
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Failure',
+    message: problem,
+    code: status,
+  })}\n`
+  response.writeHead(status, {
+    ...headers,
+    'Content-Type': 'application/json',
+    'Content-Length': Buffer.byteLength(body),
+  })
+  response.end(body)
+}
+
 /** Whoever acts as others pays for it, or they could have as many budgets as there are others. */
 function payerOf({ authorized }: Asked): string {
   const { user, impersonator } = authorized.authentication
@@ -275,54 +338,4 @@ function redirect(plan: Plan, { request }: AuthorizedRequest, response: ServerRe
     'Content-Length': 0,
   })
   response.end()
-}
-
-/** Ends the session when its client or its credential is gone, and says in the audit log why it was ended. */
-function follow({ authorized, response, kind, signal }: Asked, session: Session): () => void {
-  const note = (): void => {
-    if (wasCut(session)) authorized.audit?.annotate('sallyport.dev/ended', session.reason)
-  }
-  session.signal.addEventListener('abort', note, { once: true })
-  const abort = (): void => {
-    const reason = reasonOf(signal.reason)
-    // A request under way at the end of the server is answered; what has no end is not waited for.
-    const mayFinish = reason === 'shutdown' && kind === 'Request' && !isEventStream(response)
-    if (!mayFinish) session.cut(reason)
-  }
-  const gone = (): void => {
-    if (!response.writableFinished) session.cut('client-gone')
-  }
-  signal.addEventListener('abort', abort, { once: true })
-  response.once('close', gone)
-  if (signal.aborted) abort()
-  return () => {
-    signal.removeEventListener('abort', abort)
-    response.off('close', gone)
-  }
-}
-
-/** Clients end tunnels by going; of a request it means that the answer was not wanted any more. */
-function wasCut(session: Session): session is Session & { readonly reason: CutReason } {
-  const { reason, facts } = session
-  return reason !== undefined && !(reason === 'client-gone' && facts.kind === 'Tunnel')
-}
-
-function reasonOf(error: unknown): CutReason {
-  if (error instanceof StreamCut) return error.reason
-  return hasReason(error, 'ServiceUnavailable') ? 'shutdown' : 'client-gone'
-}
-
-const isEventStream = (response: ServerResponse): boolean =>
-  String(response.getHeader('content-type') ?? '').startsWith('text/event-stream')
-
-/** What a client is told that has not been answered yet. */
-function inWords(reason: CutReason, error: unknown): unknown {
-  if (reason === 'max-age' || reason === 'idle')
-    return new ApiError('Timeout', 'the add-on did not answer within the allotted time')
-  if (reason === 'deleted')
-    return new ApiError('ServiceUnavailable', 'the session was ended by somebody who may')
-  if (reason === 'revoked') return unauthorized('the credential is no longer good')
-  if (reason === 'not-authorized')
-    return new ApiError('Forbidden', 'the right to this request was taken away while it was open')
-  return error
 }

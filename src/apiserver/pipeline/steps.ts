@@ -26,10 +26,11 @@ import {
   ignoreFollowing,
   receiveBody,
   refuseAmbiguousHeaders,
+  type UpgradingClient,
 } from '../../http/index.ts'
 import { type Exchange, isPending } from './exchange.ts'
 import { checkRequestSize } from './limits.ts'
-import type { LeavingClient, PipelineParts } from './types.ts'
+import type { PipelineParts } from './types.ts'
 
 const usableAuditId = /^[\w.:-]{1,64}$/
 
@@ -300,7 +301,7 @@ function leaveHttp(
 ): void | Promise<void> {
   const { upgrade } = exchange
   if (!upgrade || !parts.upgrade) throw notUpgradable(exchange.request)
-  const client: LeavingClient = {
+  const client: UpgradingClient = {
     response: exchange.response,
     head: upgrade.head,
     claim: () => {

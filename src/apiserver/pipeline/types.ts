@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
 import type { Impersonate } from '../../authn/index.ts'
 import type {
   ApiError,
@@ -13,6 +12,7 @@ import type {
   Logger,
   RequestInfo,
 } from '../../core/index.ts'
+import type { UpgradingClient } from '../../http/index.ts'
 import type { CpuAccounts } from '../fairness/cpu-accounts.ts'
 import type { Fairness } from '../fairness/fairness.ts'
 import type { Exchange } from './exchange.ts'
@@ -26,20 +26,10 @@ export type RouteHandler = (
   signal: AbortSignal,
 ) => void | Promise<void>
 
-/** A client that asks to leave HTTP. */
-export interface LeavingClient {
-  /** Answers the client while it is still HTTP; its connection is closed afterwards. */
-  readonly response: ServerResponse
-  /** What the client has sent behind its request. */
-  readonly head: Buffer
-  /** Takes the socket out of HTTP's hands; whoever has it writes the `101`. Throws if it is gone. */
-  claim(): Socket
-}
-
 /** Answers a request to leave HTTP; what it throws before it has claimed the socket becomes a Status. */
 export type UpgradeHandler = (
   request: AuthorizedRequest,
-  client: LeavingClient,
+  client: UpgradingClient,
   signal: AbortSignal,
 ) => void | Promise<void>
 

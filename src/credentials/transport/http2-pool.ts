@@ -10,8 +10,8 @@ import {
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 import { onAbort, systemErrorCode, unlessAborted } from '../../core/index.ts'
-import { idleMs } from '../../http/pool/index.ts'
 import type { ClusterResponse } from '../credential.ts'
+import { idleMs } from './connection-pool.ts'
 import { ConnectionReset, ConnectionRetired, TryFailed } from './errors.ts'
 import { type Heartbeat, Http2Body, startHeartbeat } from './http2-body.ts'
 

@@ -6,8 +6,8 @@ import {
 } from 'node:http'
 import type { Readable } from 'node:stream'
 import { onAbort, responseTo, SallyportError, systemErrorCode } from '../../core/index.ts'
-import type { ConnectionPool } from '../../http/pool/index.ts'
 import { type Credential, isSendableToken } from '../credential.ts'
+import type { ConnectionPool } from './connection-pool.ts'
 import type { Connections, Identity } from './connections.ts'
 import {
   ClientConfigInvalid,

@@ -1,7 +1,7 @@
 import { type Duplex, duplexPair } from 'node:stream'
 import { describe, expect, test, vi } from 'vitest'
-import type { ProxyBackend } from '../target.ts'
-import { BackendConnections } from './backend-connections.ts'
+import type { ProxyBackend } from './target.ts'
+import { BackendUpstreams } from './upstreams.ts'
 
 const clock = { now: () => 0, monotonic: () => 0 }
 const nobody = { dial: () => Promise.reject(new Error('nobody is there')) }
@@ -10,10 +10,9 @@ const secure: ProxyBackend = { scheme: 'https', host: '10.0.0.1', port: 1, trust
 
 describe('connections are shared', () => {
   test('by requests to the same backend', () => {
-    const connections = new BackendConnections(nobody, clock)
+    const upstreams = new BackendUpstreams(nobody, clock)
     const again = { ...secure, trust: { ...trust } }
-    expect(connections.wireFor(again)).toBe(connections.wireFor(secure))
-    expect(connections.agentFor(again)).toBe(connections.agentFor(secure))
+    expect(upstreams.upstreamFor(again)).toBe(upstreams.upstreamFor(secure))
   })
 
   test.each<[string, Partial<ProxyBackend>]>([
@@ -23,16 +22,15 @@ describe('connections are shared', () => {
     ['CA', { trust: { ...trust, caPem: 'other' } }],
     ['server name', { trust: { ...trust, serverName: 'b' } }],
   ])('by no two that differ in their %s', (_what, difference) => {
-    const connections = new BackendConnections(nobody, clock)
+    const upstreams = new BackendUpstreams(nobody, clock)
     const other = { ...secure, ...difference }
-    expect(connections.wireFor(other)).not.toBe(connections.wireFor(secure))
-    expect(connections.agentFor(other)).not.toBe(connections.agentFor(secure))
+    expect(upstreams.upstreamFor(other)).not.toBe(upstreams.upstreamFor(secure))
   })
 
   test('by none that is verified with one that is not', () => {
-    const connections = new BackendConnections(nobody, clock)
+    const upstreams = new BackendUpstreams(nobody, clock)
     const { trust: _, ...unverified } = secure
-    expect(connections.wireFor(unverified)).not.toBe(connections.wireFor(secure))
+    expect(upstreams.upstreamFor(unverified)).not.toBe(upstreams.upstreamFor(secure))
   })
 })
 
@@ -42,27 +40,27 @@ describe('connections that are idle', () => {
   async function withIdle() {
     const [ours, theirs] = duplexPair()
     const dialer = { dial: (): Promise<Duplex> => Promise.resolve(ours) }
-    const connections = new BackendConnections(dialer, clock)
+    const upstreams = new BackendUpstreams(dialer, clock)
     theirs.on('data', () => theirs.write('HTTP/1.1 204 No Content\r\n\r\n'))
     const end = vi.fn<() => void>()
     const quiet = { head: () => {}, body: () => {}, settle: () => {}, failed: () => {}, end }
-    connections.wireFor(plain(1)).ask('GET / HTTP/1.1\r\n\r\n', false, quiet)
+    upstreams.upstreamFor(plain(1)).send({ method: 'GET', path: '/', headers: [] }, quiet)
     await vi.waitUntil(() => end.mock.calls.length === 1)
-    return { connections, ours }
+    return { upstreams, ours }
   }
 
   test('are closed at the end', async () => {
-    const { connections, ours } = await withIdle()
+    const { upstreams, ours } = await withIdle()
     expect(ours.destroyed).toBe(false)
-    connections.close()
+    upstreams.close()
     expect(ours.destroyed).toBe(true)
   })
 
-  test('are closed when more backends than are remembered were asked since', async () => {
-    const { connections, ours } = await withIdle()
-    for (let port = 2; port <= 1_024; port++) connections.wireFor(plain(port))
+  test('are closed when more backends than are remembered were used since', async () => {
+    const { upstreams, ours } = await withIdle()
+    for (let port = 2; port <= 1_024; port++) upstreams.upstreamFor(plain(port))
     expect(ours.destroyed).toBe(false)
-    connections.wireFor(plain(1_025))
+    upstreams.upstreamFor(plain(1_025))
     expect(ours.destroyed).toBe(true)
   })
 })

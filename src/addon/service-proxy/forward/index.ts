@@ -1,6 +1,0 @@
-export { BackendConnections } from './backend-connections.ts'
-export type { Forwarding, PageWindow } from './exchange.ts'
-export { forwardRequest } from './forward-request.ts'
-export { forwardUpgrade, type LeavingClient } from './forward-upgrade.ts'
-export type { Meter } from './relay.ts'
-export { backendHeaders } from './request-headers.ts'

@@ -1,6 +1,0 @@
-export { requestHead } from './request-head.ts'
-export type { ResponseHead } from './response-head.ts'
-export { maxHeadBytes } from './response-parser.ts'
-export { AnswerUnusable } from './unusable.ts'
-export type { AnswerListener, WireExchange } from './wire-exchange.ts'
-export { WirePool } from './wire-pool.ts'

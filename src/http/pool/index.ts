@@ -1,6 +1,0 @@
-export {
-  ConnectionPool,
-  type ConnectionSupply,
-  failWithoutSocket,
-  idleMs,
-} from './connection-pool.ts'
