@@ -44,7 +44,7 @@ export const proxyCommand = defineCommand({
   ],
   run: async ({ options: values }, io) => {
     const listen = listenPlace(values)
-    const { LocalProxy, upstreamFromKubeconfig } = await import('../local-proxy/index.ts')
+    const { LocalProxy, transportFromKubeconfig } = await import('../local-proxy/index.ts')
     const log = createLogger({
       level: values.logLevel,
       format: 'text',
@@ -53,7 +53,7 @@ export const proxyCommand = defineCommand({
     })
     const context = await findContext(values, io)
     await warn(values, context.cluster.server, io)
-    const upstream = await upstreamFromKubeconfig({
+    const transport = await transportFromKubeconfig({
       context,
       appendServerPath: values.appendServerPath,
       plugins: await pluginHostOf(io),
@@ -62,7 +62,7 @@ export const proxyCommand = defineCommand({
     })
     const proxy = new LocalProxy({
       listen,
-      upstream,
+      transport,
       namespace: context.namespace,
       apiPrefix: values.apiPrefix,
       ...(values.www !== undefined && { www: { directory: values.www, prefix: values.wwwPrefix } }),
@@ -75,7 +75,7 @@ export const proxyCommand = defineCommand({
     await runProxy(proxy, log, io, () => {
       io.stdout(
         values.output === 'json'
-          ? `${JSON.stringify({ address: proxy.address, server: upstream.server })}\n`
+          ? `${JSON.stringify({ address: proxy.address, server: transport.server })}\n`
           : `Starting to serve on ${proxy.address}\n`,
       )
     })

@@ -1,16 +1,16 @@
 import type { Readable } from 'node:stream'
-import { AnswerUnusable } from './answer-unusable.ts'
-import type { Upstream } from './proxy-upstream.ts'
+import type { Transport } from '../credentials/transport/index.ts'
+import { ResponseInvalid } from '../http/upstream/index.ts'
 
 /** Far more than a page could list. */
 const maxAnswerBytes = 16 * 1024 * 1024
 
 /** Asks the API a few questions of the proxy's own, as the user. */
 export class ApiReader {
-  readonly #upstream: Upstream
+  readonly #transport: Pick<Transport, 'send'>
 
-  constructor(upstream: Upstream) {
-    this.#upstream = upstream
+  constructor(transport: Pick<Transport, 'send'>) {
+    this.#transport = transport
   }
 
   /** The object at a path; `undefined` if there is none or the user may not read it. */
@@ -30,7 +30,7 @@ export class ApiReader {
     readonly body?: Buffer
     readonly signal: AbortSignal
   }): Promise<unknown> {
-    const { status, body } = await this.#upstream.send({
+    const { status, body } = await this.#transport.send({
       ...question,
       headers: {
         accept: 'application/json',
@@ -50,7 +50,7 @@ async function readLimited(body: Readable): Promise<string> {
   for await (const chunk of body) {
     const bytes: Buffer = Buffer.isBuffer(chunk) ? chunk : Buffer.from(String(chunk))
     left -= bytes.length
-    if (left < 0) throw new AnswerUnusable('an answer of the API server is too large')
+    if (left < 0) throw new ResponseInvalid('a response of the API server is too large')
     chunks.push(bytes)
   }
   return Buffer.concat(chunks).toString()
@@ -62,6 +62,6 @@ function parse(text: string): unknown {
     return answer
   } catch {
     // The parser's words quote the answer, which may be a Secret.
-    throw new AnswerUnusable('an answer of the API server is not JSON')
+    throw new ResponseInvalid('a response of the API server is not JSON')
   }
 }

@@ -1,17 +1,17 @@
 import type { Clock } from '../core/index.ts'
 import { ApiReader } from './api-reader.ts'
 import { userName } from './home-contents.ts'
-import type { Upstream } from './proxy-upstream.ts'
+import type { ApiTransport } from './transport.ts'
 
 const unauthorized = 401
 const pauseMs = 10_000
 
 /**
- * An upstream on which an add-on cannot make the user log in again. Its 401 and that of the API server look
+ * A transport on which an add-on cannot make the user log in again. Its 401 and that of the API server look
  * alike, so the API server is asked who we are: if it refuses the credential too, the transport renews it.
  */
-export function withRefusalsChecked(upstream: Upstream, clock: Clock): Upstream {
-  const api = new ApiReader(upstream)
+export function withRefusalsChecked(transport: ApiTransport, clock: Clock): ApiTransport {
+  const api = new ApiReader(transport)
   let next = Number.NEGATIVE_INFINITY
   const check = (): void => {
     const now = clock.monotonic()
@@ -21,16 +21,15 @@ export function withRefusalsChecked(upstream: Upstream, clock: Clock): Upstream 
     userName(api, AbortSignal.timeout(pauseMs)).catch(() => {})
   }
   return {
-    ...upstream,
+    ...transport,
     send: async (request) => {
-      const answer = await upstream.send(request)
+      const answer = await transport.send(request)
       if (request.relayed && answer.status === unauthorized) check()
       return answer
     },
     upgrade: async (request) => {
-      const outcome = await upstream.upgrade(request)
-      const isRefused = outcome.kind === 'refused' && outcome.status === unauthorized
-      if (request.relayed && isRefused) check()
+      const outcome = await transport.upgrade(request)
+      if (request.relayed && outcome.refused?.statusCode === unauthorized) check()
       return outcome
     },
   }

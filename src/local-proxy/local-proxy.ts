@@ -1,6 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { isIPv6, type Socket } from 'node:net'
-import type { Duplex } from 'node:stream'
 import {
   aborted,
   type Clock,
@@ -9,37 +8,43 @@ import {
   neverFails,
   type ProxyTarget,
 } from '../core/index.ts'
+import { type ForwardOptions, forward, forwardUpgrade } from '../http/forward/index.ts'
 import {
   allowedHeaders,
   defaultServerLimits,
   endByBodyProblem,
+  hasBody,
   isIdentityHeader,
+  judgeUpgrade,
   listenOnAll,
   rememberByName,
+  upgradingClient,
   watchBody,
 } from '../http/index.ts'
+import type { Upstream } from '../http/upstream/index.ts'
 import type { HostName } from './addon-origin.ts'
 import { ApiReader } from './api-reader.ts'
 import { withRefusalsChecked } from './credential-check.ts'
-import { type ForwardParts, forward, hasBody } from './forward.ts'
-import { forwardUpgrade } from './forward-upgrade.ts'
+import {
+  type ForwardPlan,
+  type HeaderRewriting,
+  ProxyPolicy,
+  requestHeaders,
+} from './forward-policy.ts'
 import { gatherHome } from './home-contents.ts'
 import { homeHeaders, renderHome } from './home-page.ts'
 import { asPrefix, type Planner, planRequest } from './plan-request.ts'
-import type { Upstream } from './proxy-upstream.ts'
-import {
-  answerFailure,
-  answerUpgradeFailure,
-  isMalformed,
-  malformed,
-  pageNotFound,
-} from './refusal.ts'
+import { answerFailure, isMalformed, malformed, pageNotFound, Refusal } from './refusal.ts'
 import { type FilterOptions, RequestFilter } from './request-filter.ts'
 import { SeenCookies } from './seen-cookies.ts'
 import { ServiceLookup } from './services.ts'
 import { StaticFiles } from './static-files.ts'
+import type { ApiTransport } from './transport.ts'
 import { listenOnUnixSocket, removeUnixSocket } from './unix-socket.ts'
-import { checkUpgrade } from './upgrade-request.ts'
+import { AuthenticatedUpstream } from './upstream.ts'
+
+/** What Go, and so kubectl, does where no period is given. */
+const defaultKeepAliveMs = 15_000
 
 /** Where a proxy listens. */
 export type ListenPlace =
@@ -49,7 +54,7 @@ export type ListenPlace =
 /** What a local proxy is made of. */
 export interface LocalProxyOptions {
   readonly listen: ListenPlace
-  readonly upstream: Upstream
+  readonly transport: ApiTransport
   /** Where the page at `/` looks for services if nothing else may be listed. */
   readonly namespace: string
   readonly apiPrefix: string
@@ -73,23 +78,27 @@ export class LocalProxy implements Component {
   readonly #api: ApiReader
   readonly #planner: Planner
   readonly #files: StaticFiles | undefined
-  readonly #forwarding: ForwardParts
+  readonly #rewriting: HeaderRewriting
+  readonly #upstreams: { readonly api: Upstream; readonly addons: Upstream }
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
-  /** Connections with a request that could be read in two ways: what follows on them is not read. */
-  readonly #condemned = new WeakSet<Socket>()
-  /** The newest answer of each connection: answers leave in the order of their requests. */
-  readonly #answering = new WeakMap<Socket, ServerResponse>()
+  /** Connections on which a malformed request was seen. Later requests on them are ignored. */
+  readonly #poisoned = new WeakSet<Socket>()
+  /** The newest response of each connection: responses are sent in the order of their requests. */
+  readonly #responding = new WeakMap<Socket, ServerResponse>()
 
   constructor(options: LocalProxyOptions) {
     const { www, filter, clock } = options
-    const upstream = withRefusalsChecked(options.upstream, clock)
-    this.#options = { ...options, upstream }
-    this.#api = new ApiReader(upstream)
+    const transport = withRefusalsChecked(options.transport, clock)
+    this.#options = { ...options, transport }
+    this.#api = new ApiReader(transport)
+    this.#upstreams = {
+      api: new AuthenticatedUpstream(transport, false),
+      addons: new AuthenticatedUpstream(transport, true),
+    }
     const allowed = allowedHeaders(options.allowedRequestHeaders ?? [])
-    this.#forwarding = {
-      upstream,
-      server: upstream.server,
+    this.#rewriting = {
+      server: transport.server,
       cookies: new SeenCookies(),
       isIdentityHeader: rememberByName((name) => isIdentityHeader(name, allowed)),
     }
@@ -129,13 +138,13 @@ export class LocalProxy implements Component {
   }
 
   async stop(deadline: AbortSignal): Promise<void> {
-    const { listen, upstream } = this.#options
+    const { listen, transport } = this.#options
     const wasListening = this.#server.listening
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
     this.#server.closeIdleConnections()
     await Promise.race([closed, aborted(deadline)])
     for (const socket of this.#sockets) socket.destroy()
-    upstream.destroy()
+    transport.destroy()
     await closed
     if (wasListening && 'unixSocket' in listen) await removeUnixSocket(listen.unixSocket)
   }
@@ -157,23 +166,26 @@ export class LocalProxy implements Component {
       socket.once('close', () => this.#sockets.delete(socket))
     })
     server.on('request', (request, response) => {
-      this.#answering.set(request.socket, response)
+      this.#responding.set(request.socket, response)
       void this.#serve(request, response)
     })
     server.on('upgrade', (request, socket, head) => {
-      // Its answer would be taken for that of the request before it.
-      if (this.#answering.get(request.socket)?.writableFinished === false) socket.destroy()
-      else void this.#upgrade(request, socket, head)
+      // Its response would be taken for that of the request before it.
+      const isBusy = this.#responding.get(request.socket)?.writableFinished === false
+      if (isBusy || this.#poisoned.has(request.socket)) socket.destroy()
+      else void this.#upgrade(request, head)
     })
-    server.on('connect', (_request, socket) =>
-      answerUpgradeFailure(socket, malformed('this is no forward proxy'), this.#options.log),
-    )
+    server.on('connect', (request: IncomingMessage, socket, head: Buffer) => {
+      socket.on('error', () => {})
+      const { response } = upgradingClient(request, head)
+      answerFailure(request, response, malformed('this is no forward proxy'), this.#options.log)
+    })
     return server
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { log } = this.#options
-    if (this.#condemned.has(request.socket)) return
+    if (this.#poisoned.has(request.socket)) return
     try {
       const planned = planRequest(request, this.#planner)
       if (hasBody(request))
@@ -183,7 +195,7 @@ export class LocalProxy implements Component {
       const plan = planned instanceof Promise ? await planned : planned
       switch (plan.kind) {
         case 'forward':
-          await forward(this.#forwarding, plan, { request, response })
+          await forward(request, response, this.#forwardOptions(request, plan))
           break
         case 'static':
           await this.#serveFile(plan.path, request, response)
@@ -197,7 +209,7 @@ export class LocalProxy implements Component {
       }
     } catch (error) {
       // Before the next turn: a request in the same packet is already at the door.
-      if (isMalformed(error)) this.#condemned.add(request.socket)
+      if (isMalformed(error)) this.#poisoned.add(request.socket)
       answerFailure(request, response, error, log)
     }
     // Without its query, in which logins pass their codes.
@@ -205,18 +217,33 @@ export class LocalProxy implements Component {
     log.debug({ method: request.method, path, status: response.statusCode }, 'request served')
   }
 
-  async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+  async #upgrade(request: IncomingMessage, head: Buffer): Promise<void> {
     const { keepAliveMs, log } = this.#options
-    // Node stops listening here, and an error that nobody listens to would end the process.
-    socket.on('error', (err) => log.debug({ err }, 'upgraded connection failed'))
+    // Node stops listening here, and an error without a listener would end the process.
+    request.socket.on('error', (err) => log.debug({ err }, 'upgraded connection failed'))
+    const client = upgradingClient(request, head)
     try {
       const plan = await planRequest(request, this.#planner)
-      const protocol = checkUpgrade(request)
+      const protocol = protocolOf(request)
       if (plan.kind !== 'forward') throw malformed('there is nothing to upgrade here')
-      const client = { request, socket, head, protocol }
-      await forwardUpgrade(this.#forwarding, plan, client, keepAliveMs)
+      await forwardUpgrade(request, client, {
+        ...this.#forwardOptions(request, plan),
+        protocol,
+        keepAliveMs: keepAliveMs || defaultKeepAliveMs,
+      })
     } catch (error) {
-      answerUpgradeFailure(socket, error, log)
+      answerFailure(request, client.response, error, log)
+    }
+  }
+
+  #forwardOptions(request: IncomingMessage, plan: ForwardPlan): ForwardOptions {
+    const { place, path } = plan
+    return {
+      upstream: place.kind === 'api' ? this.#upstreams.api : this.#upstreams.addons,
+      path,
+      headers: requestHeaders(request, plan, this.#rewriting),
+      policy: new ProxyPolicy(place, this.#rewriting),
+      lingerMs: defaultServerLimits.lingerMs,
     }
   }
 
@@ -230,14 +257,22 @@ export class LocalProxy implements Component {
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<void> {
-    const { upstream, namespace } = this.#options
+    const { transport, namespace } = this.#options
     const contents = await gatherHome(this.#api, namespace, AbortSignal.timeout(10_000))
     const { routes, services } = this.#planner
     const { apiPrefix } = routes
     const apiMount = apiPrefix.startsWith('/api') ? '' : apiPrefix.slice(0, -1)
     const hostOf = (service: ProxyTarget): string => services.hostOf(service)
-    const page = renderHome(contents, { server: upstream.server, host, apiMount, hostOf })
+    const page = renderHome(contents, { server: transport.server, host, apiMount, hostOf })
     response.writeHead(200, { ...homeHeaders, 'Content-Length': Buffer.byteLength(page) })
     response.end(request.method === 'HEAD' ? undefined : page)
   }
+}
+
+/** The protocol that a request wants to change to; throws a Refusal unless it may be forwarded. */
+function protocolOf(request: IncomingMessage): string {
+  const verdict = judgeUpgrade(request)
+  if (verdict.problem === undefined) return verdict.protocol
+  if (verdict.status === 400) throw malformed(verdict.problem)
+  throw new Refusal(verdict.status, `Upgrade Required: ${verdict.problem}`, verdict.headers)
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import { cleanPath, decodePath } from '../http/index.ts'
 import { findRoute } from './plan-request.ts'
 import { matchesAny, parsePatterns } from './request-filter.ts'
-import { cleanPath, decodePath } from './request-target.ts'
 import { defaultPort, isWebPort, schemeOfPort } from './services.ts'
 import { readRange } from './static-files.ts'
 

@@ -3,11 +3,16 @@ import { hasTokenProtocol } from '../authn/index.ts'
 import { isProxied, parseRequestInfo, proxyPrefix, type RequestInfo } from '../core/index.ts'
 import {
   acceptedTypes,
+  cleanPath,
+  decodePath,
   foldHeaderName,
   headerPairs,
   maxForwardedHeaders,
+  type RequestTarget,
   rawHeaderValues,
   refuseAmbiguousHeaders,
+  splitTarget,
+  targetProblem,
 } from '../http/index.ts'
 import {
   type AddonOrigin,
@@ -18,10 +23,9 @@ import {
   readHost,
 } from './addon-origin.ts'
 import { isNavigation, refuseExecution, refuseForeignPages } from './browser-check.ts'
-import type { ForwardPlan } from './forward.ts'
-import { forbidden, pageNotFound, Refusal } from './refusal.ts'
+import type { ForwardPlan } from './forward-policy.ts'
+import { forbidden, malformed, pageNotFound, Refusal } from './refusal.ts'
 import type { RequestFilter } from './request-filter.ts'
-import { cleanPath, decodePath, readTarget, type Target } from './request-target.ts'
 import type { ServiceLookup } from './services.ts'
 
 /** Under which paths what is served. */
@@ -79,7 +83,7 @@ type Head = Pick<IncomingMessage, 'method' | 'url' | 'headers' | 'rawHeaders' | 
 interface Asked {
   readonly method: string
   readonly host: HostName
-  readonly target: Target
+  readonly target: RequestTarget
   readonly head: Head
 }
 
@@ -103,6 +107,17 @@ export function planRequest(head: Head, planner: Planner): Plan | Promise<Plan> 
   const asked = { method, host, target, head }
   const addon = readAddonOrigin(host)
   return addon ? planForAddon(asked, addon, planner) : planForPlainOrigin(asked, planner)
+}
+
+const maxPathLength = 8 * 1024
+
+/** Only a path with a query is forwarded. */
+function readTarget(url: string): RequestTarget {
+  const problem = targetProblem(url)
+  if (problem !== undefined) throw malformed(problem)
+  const target = splitTarget(url)
+  if (target.path.length > maxPathLength) throw new Refusal(414, 'URI Too Long')
+  return target
 }
 
 /** An add-on's own origin leads to the add-on and to nothing else. */

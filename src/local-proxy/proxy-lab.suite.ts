@@ -6,7 +6,7 @@ import { labAuthority, labMaterial } from '../http/tls-lab.suite.ts'
 import { FakeApiServer } from './fake-api-server.suite.ts'
 import { LocalProxy, type LocalProxyOptions } from './local-proxy.ts'
 import { filterDefaults } from './options/index.ts'
-import { upstreamFromKubeconfig } from './upstream.ts'
+import { transportFromKubeconfig } from './transport.ts'
 
 /** An answer as it came over the socket. */
 export interface RawAnswer {
@@ -59,7 +59,7 @@ export class ProxyLab {
     { appendServerPath = false, ...options }: LabOptions,
     serverPath = '',
   ): Promise<LocalProxyOptions> {
-    const upstream = await upstreamFromKubeconfig({
+    const transport = await transportFromKubeconfig({
       context: {
         contextName: 'lab',
         clusterName: 'lab',
@@ -75,7 +75,7 @@ export class ProxyLab {
     })
     return {
       listen: { address: '127.0.0.1', port: 0 },
-      upstream,
+      transport,
       namespace: 'default',
       apiPrefix: '/',
       filter: filterDefaults,

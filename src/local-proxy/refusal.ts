@@ -1,5 +1,4 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
-import type { Duplex } from 'node:stream'
 import { ApiError, httpCodeOf, type Logger, SallyportError } from '../core/index.ts'
 import { defaultServerLimits, discardUnreadBody } from '../http/index.ts'
 
@@ -57,20 +56,6 @@ export function answerFailure(
   discardUnreadBody(request, response, defaultServerLimits.lingerMs)
 }
 
-/** The same for a connection that asked for another protocol; it ends with the answer. */
-export function answerUpgradeFailure(socket: Duplex, error: unknown, log: Logger): void {
-  const { status, text, headers } = failureAnswer(error, log)
-  const lines = Object.entries({ ...headers, Connection: 'close' }).map(
-    ([name, value]) => `${name}: ${value}\r\n`,
-  )
-  const length = `Content-Length: ${Buffer.byteLength(text)}\r\n`
-  socket.resume()
-  socket.end(
-    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${lines.join('')}${length}\r\n${text}`,
-    () => socket.destroy(),
-  )
-}
-
 function failureAnswer(error: unknown, log: Logger): FailureAnswer {
   const plain = {
     'Content-Type': 'text/plain; charset=utf-8',
@@ -89,9 +74,9 @@ function failureAnswer(error: unknown, log: Logger): FailureAnswer {
       headers: plain,
     }
   if (error instanceof SallyportError) {
-    log.warn({ err: error }, 'the API server could not be asked')
+    log.warn({ err: error }, 'request to the API server failed')
     return { status: 502, text: `Bad Gateway: ${error.message}\n`, headers: plain }
   }
-  log.error({ err: error }, 'a request failed')
+  log.error({ err: error }, 'request failed')
   return { status: 500, text: 'Internal Server Error\n', headers: plain }
 }

@@ -1,111 +1,174 @@
-import type { Logger } from '../core/index.ts'
-import { contextConnectionOptions, type PluginHost } from '../credentials/index.ts'
-import {
-  type UpgradeOutcome as AskedUpgrade,
-  Connections,
-  createTransport,
-  type ProxyEnv,
-  requestUpgrade,
-  type UpgradeRequest,
+import { type IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { Readable } from 'node:stream'
+import type {
+  RequestHeaders,
+  TransportResponse,
+  UpgradeOutcome,
 } from '../credentials/transport/index.ts'
-import { clusterLocation, type ResolvedContext } from '../kubeconfig/index.ts'
-import type { UpgradeOutcome, Upstream, UpstreamRequest } from './proxy-upstream.ts'
+import { headerPairs } from '../http/index.ts'
+import type {
+  ResponseHead,
+  ResponseListener,
+  Upstream,
+  UpstreamExchange,
+  UpstreamRequest,
+} from '../http/upstream/index.ts'
+import type { ApiTransport } from './transport.ts'
 
-/** The API server behind connections that prove who the user is. */
-export function upstreamOn(connections: Connections): Upstream {
-  const transport = createTransport(connections)
-  return {
-    server: connections.server,
-    send: (request) => transport.send(request),
-    upgrade: (request) => upgradeBy((asked) => requestUpgrade(connections, asked), request),
-    destroy: () => transport.destroy(),
+/** The API server as an upstream: a transport that proves the user's identity, and repeats requests by itself. */
+export class AuthenticatedUpstream implements Upstream {
+  readonly #transport: ApiTransport
+  readonly #relayed: boolean
+
+  /** `relayed` if applications behind the API server may respond, whose 401 says nothing about our credential. */
+  constructor(transport: ApiTransport, relayed: boolean) {
+    this.#transport = transport
+    this.#relayed = relayed
+  }
+
+  send(request: UpstreamRequest, listener: ResponseListener): UpstreamExchange {
+    const exchange = new AuthenticatedExchange(request, listener)
+    const sent = request.upgrade === undefined ? this.#send(exchange) : this.#upgrade(exchange)
+    sent.catch((error: unknown) => exchange.fail(error))
+    return exchange
+  }
+
+  /** The transport keeps its connections as long as its credential. */
+  close(): void {}
+
+  destroy(): void {
+    this.#transport.destroy()
+  }
+
+  async #send(exchange: AuthenticatedExchange): Promise<void> {
+    const { method, path, body } = exchange.request
+    const response = await this.#transport.send({
+      method,
+      path,
+      headers: headersOf(exchange.request),
+      ...(body && { stream: body.stream }),
+      relayed: this.#relayed,
+      signal: exchange.signal,
+    })
+    exchange.receive(response)
+  }
+
+  async #upgrade(exchange: AuthenticatedExchange): Promise<void> {
+    const { method, path, upgrade = '' } = exchange.request
+    const outcome = await this.#transport.upgrade({
+      method,
+      path,
+      headers: { ...headersOf(exchange.request), upgrade },
+      relayed: this.#relayed,
+      signal: exchange.signal,
+    })
+    exchange.switch(outcome)
   }
 }
 
-/** Asks for another protocol in whichever way a connection is had. */
-async function upgradeBy(
-  ask: (request: UpgradeRequest) => Promise<AskedUpgrade>,
-  { method, path, headers, relayed, signal }: UpstreamRequest,
-): Promise<UpgradeOutcome> {
-  const { upgrade, connection: _, ...others } = headers
-  const { upgraded, refused } = await ask({
-    method,
-    path,
-    headers: { ...others, upgrade: String(upgrade) },
-    ...(relayed && { relayed }),
-    signal,
-  })
-  if (upgraded) return { kind: 'switched', ...upgraded }
-  const { statusCode: status = 502, headers: told } = refused
-  return { kind: 'refused', status, headers: told, body: refused }
-}
+/** One request on a transport. */
+class AuthenticatedExchange implements UpstreamExchange {
+  readonly request: UpstreamRequest
+  readonly #listener: ResponseListener
+  readonly #abort = new AbortController()
+  #body: Readable | undefined
+  #isOver = false
 
-/** Browsers open many streams at once, and none of them may wait for another. */
-const maxConnections = 1_000
+  constructor(request: UpstreamRequest, listener: ResponseListener) {
+    this.request = request
+    this.#listener = listener
+  }
 
-/** How the cluster of a context is reached. */
-export interface KubeconfigUpstreamOptions {
-  readonly context: ResolvedContext
-  /** Whether the path in the server's address goes before every path. */
-  readonly appendServerPath: boolean
-  /** Runs the context's exec plugin, if it has one. */
-  readonly plugins: PluginHost
-  /** HTTPS_PROXY, HTTP_PROXY and NO_PROXY are read from it. */
-  readonly env: ProxyEnv
-  readonly log: Logger
-  /** How often a cluster that is followed is asked where it is; 10 minutes unless given. */
-  readonly everyMs?: number
-}
+  get signal(): AbortSignal {
+    return this.#abort.signal
+  }
 
-/**
- * The API server of a kubeconfig's context, reached with the context's credentials. A cluster whose id is
- * known is followed where it goes; of any other nobody could tell whether it is still the same.
- */
-export const upstreamFromKubeconfig = (options: KubeconfigUpstreamOptions): Promise<Upstream> =>
-  clusterLocation(options.context.cluster).clusterId === undefined
-    ? fixedUpstream(options)
-    : followedUpstream(options)
+  pause(): void {
+    this.#body?.pause()
+  }
 
-const originOf = (address: string): string => new URL(address).origin
+  resume(): void {
+    this.#body?.resume()
+  }
 
-async function followedUpstream(options: KubeconfigUpstreamOptions): Promise<Upstream> {
-  const { context, appendServerPath, plugins, env, log, everyMs } = options
-  const { FollowedCluster } = await import('../bootstrap/refresh/index.ts')
-  const cluster = await FollowedCluster.open(context, {
-    host: { plugins, proxyEnv: env },
-    connections: { http: '1.1', maxConnections },
-    ...(!appendServerPath && { dialled: originOf }),
-    ...(everyMs !== undefined && { everyMs }),
-    onChange: ({ addresses }) => log.info({ addresses }, 'the cluster says where it is now'),
-    log,
-  })
-  return {
-    server: cluster.transport.server,
-    send: (request) => cluster.transport.send(request),
-    upgrade: (request) => upgradeBy((asked) => cluster.upgrade(asked), request),
-    destroy: () => cluster.close(),
+  cancel(): void {
+    if (!this.#isOver) this.#abort.abort()
+  }
+
+  fail(error: unknown): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#listener.failed(error instanceof Error ? error : new Error(String(error)), false)
+  }
+
+  switch({ upgraded, refused }: UpgradeOutcome): void {
+    if (upgraded) {
+      this.#isOver = true
+      const head = headOf(101, upgraded.headers)
+      this.#listener.upgraded?.(head, upgraded.socket)
+    } else
+      this.receive({ status: refused.statusCode ?? 502, headers: refused.headers, body: refused })
+  }
+
+  receive({ status, headers, body }: TransportResponse): void {
+    const listener = this.#listener
+    this.#body = body
+    listener.head(headOf(status, headers, body))
+    let hasBegun = false
+    body.on('data', (chunk: Buffer) => {
+      hasBegun = true
+      listener.body(chunk)
+      listener.settle()
+    })
+    body.once('end', () => {
+      hasBegun = true
+      this.#isOver = true
+      listener.end(body instanceof IncomingMessage ? body.rawTrailers : [])
+      listener.settle()
+      // A server that has responded reads no more: what is left of the body would wait for it in vain.
+      if (this.request.body && !this.request.body.stream.readableEnded) this.#abort.abort()
+    })
+    body.on('error', (error) => this.fail(error))
+    body.once('close', () => this.fail(new Error('the response breaks off')))
+    // A watch may be silent for long; but a body that is here already is sent with its head in one piece.
+    setImmediate(() => {
+      if (!hasBegun && !this.#isOver) listener.settle()
+    })
   }
 }
 
-async function fixedUpstream(options: KubeconfigUpstreamOptions): Promise<Upstream> {
-  const { context, appendServerPath, plugins, env } = options
-  const usual = await contextConnectionOptions(context, { plugins, proxyEnv: env })
-  const { servers, credentials, tls } = usual
-  const addresses = typeof servers === 'string' ? [servers] : servers
-  const connections = new Connections({
-    ...usual,
-    servers: appendServerPath ? addresses : addresses.map(originOf),
-    // Streams of different clients must not share one window.
-    http: '1.1',
-    maxConnections,
-  })
-  const upstream = upstreamOn(connections)
+function headOf(status: number, headers: IncomingHttpHeaders, body?: Readable): ResponseHead {
+  const length = headers['content-length']
   return {
-    ...upstream,
-    destroy: () => {
-      upstream.destroy()
-      credentials?.dispose()
-      tls?.trust?.dispose()
-    },
+    status,
+    reason: (body instanceof IncomingMessage && body.statusMessage) || '',
+    rawHeaders: flatten(headers),
+    length: length === undefined ? undefined : Number(length),
+    isChunked: headers['transfer-encoding'] !== undefined,
   }
+}
+
+function flatten(headers: IncomingHttpHeaders): string[] {
+  const flat: string[] = []
+  for (const name in headers) {
+    const value = headers[name]
+    if (typeof value === 'string') flat.push(name, value)
+    else for (const each of value ?? []) flat.push(name, each)
+  }
+  return flat
+}
+
+/** By name, and with the framing of the body, which belongs to one connection only. */
+function headersOf({ headers, body }: UpstreamRequest): RequestHeaders {
+  const byName: Record<string, string | string[]> = Object.create(null)
+  for (const [spelt, value] of headerPairs(headers)) {
+    const name = spelt.toLowerCase()
+    const known = byName[name]
+    if (known === undefined) byName[name] = value
+    else byName[name] = [...(typeof known === 'string' ? [known] : known), value]
+  }
+  if (!body) return byName
+  if (body.length === undefined) byName['transfer-encoding'] = 'chunked'
+  else byName['content-length'] = String(body.length)
+  return byName
 }

@@ -6,7 +6,7 @@ import { Secret } from '../../src/core/index.ts'
 import { type CredentialSource, staticTrust } from '../../src/credentials/index.ts'
 import { Connections } from '../../src/credentials/transport/index.ts'
 import { type LabProxy, ProxyLab, websocketHeaders } from '../../src/local-proxy/proxy-lab.suite.ts'
-import { upstreamOn } from '../../src/local-proxy/upstream.ts'
+import { transportOn } from '../../src/local-proxy/transport.ts'
 
 let lab: ProxyLab
 let proxy: LabProxy
@@ -177,7 +177,9 @@ describe('[CRED-S17] a 401 of an add-on', () => {
     lab.api.answers.set(addon, refuse('add-on'))
     const tls = { trust: staticTrust(lab.caPem) }
     guarded = await lab.proxy({
-      upstream: upstreamOn(new Connections({ servers: lab.server, tls, credentials, http: '1.1' })),
+      transport: transportOn(
+        new Connections({ servers: lab.server, tls, credentials, http: '1.1' }),
+      ),
     })
   })
 

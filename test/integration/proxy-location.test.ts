@@ -10,7 +10,7 @@ import {
   renderKubeconfig,
   withLocation,
 } from '../../src/kubeconfig/index.ts'
-import { LocalProxy, upstreamFromKubeconfig } from '../../src/local-proxy/index.ts'
+import { LocalProxy, transportFromKubeconfig } from '../../src/local-proxy/index.ts'
 import { LabProxy } from '../../src/local-proxy/proxy-lab.suite.ts'
 import { privateKeyPem } from '../../src/pki/index.ts'
 import { eventually } from '../support/eventually.ts'
@@ -62,7 +62,7 @@ const entry = async (): Promise<Cluster> =>
   (await loadContext({ explicitPath: path, home: '' })).cluster
 
 async function startProxy(everyMs?: number): Promise<LabProxy> {
-  const upstream = await upstreamFromKubeconfig({
+  const transport = await transportFromKubeconfig({
     context: await loadContext({ explicitPath: path, home: '' }),
     appendServerPath: false,
     plugins: nodePluginHost(),
@@ -72,7 +72,7 @@ async function startProxy(everyMs?: number): Promise<LabProxy> {
   })
   const proxy = new LocalProxy({
     listen: { address: '127.0.0.1', port: 0 },
-    upstream,
+    transport,
     namespace: 'default',
     apiPrefix: '/',
     keepAliveMs: 0,

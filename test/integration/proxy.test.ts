@@ -51,11 +51,31 @@ describe('[CRED-P1] a request', () => {
   })
 
   test('leaves behind what belongs to its own connection', async () => {
-    await proxy.ask('/x', ['Keep-Alive: 1', 'TE: trailers', 'X-A: 1', 'X-Forwarded-For: 10.0.0.1'])
+    await proxy.ask('/x', [
+      'Keep-Alive: 1',
+      'TE: gzip, trailers',
+      'X-A: 1',
+      'X-Forwarded-For: 10.0.0.1',
+    ])
     const { rawHeaders } = lab.api.last
-    expect(rawHeaderValues(rawHeaders, 'te')).toEqual([])
+    expect(rawHeaderValues(rawHeaders, 'keep-alive')).toEqual([])
+    // Stated anew: the proxy forwards trailers.
+    expect(rawHeaderValues(rawHeaders, 'te')).toEqual(['trailers'])
     expect(rawHeaderValues(rawHeaders, 'x-a')).toEqual(['1'])
     expect(rawHeaderValues(rawHeaders, 'x-forwarded-for')).toEqual(['10.0.0.1, 127.0.0.1'])
+  })
+
+  test('gets the trailers that its response announces, if they decide nothing', async () => {
+    lab.api.answers.set('/trailers', (_request, response) => {
+      response.writeHead(200, { trailer: 'Grpc-Status, Set-Cookie' })
+      response.addTrailers({ 'Grpc-Status': '0', 'Set-Cookie': 'a=b' })
+      response.end('hi')
+    })
+    const { port } = proxy
+    const request = httpRequest({ port, path: '/trailers', headers: { te: 'trailers' } })
+    const [response] = (await once(request.end(), 'response')) as [IncomingMessage]
+    expect(await text(response)).toBe('hi')
+    expect(response.trailers).toEqual({ 'grpc-status': '0' })
   })
 
   test('that asks for HEAD gets the length and no body', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { sandboxPolicy } from '../http/index.ts'
-import { answerHeaders, type ResponsePlace } from './answer-headers.ts'
+import { ProxyPolicy, type ResponsePlace } from './forward-policy.ts'
 import { SeenCookies } from './seen-cookies.ts'
 
 const prefix = '/api/v1/namespaces/ns/services/dash/proxy'
@@ -20,8 +20,14 @@ const dataOnly = [
   'same-origin',
 ]
 
-const at = (place: ResponsePlace, headers: Parameters<typeof answerHeaders>[0]): string[] =>
-  answerHeaders(headers, place, { server, cookies: new SeenCookies() })
+const at = (place: ResponsePlace, headers: Record<string, string | string[]>): string[] => {
+  const rawHeaders = Object.entries(headers).flatMap(([name, values]) =>
+    [values].flat().flatMap((value) => [name, value]),
+  )
+  return new ProxyPolicy(place, { server, cookies: new SeenCookies() }).responseHeaders({
+    rawHeaders,
+  })
+}
 
 describe("on an add-on's own origin", () => {
   test.each([
