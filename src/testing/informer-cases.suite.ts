@@ -15,12 +15,14 @@ import { testOf } from './test-of.suite.ts'
 
 const { configMap: kind } = wellKnownKinds
 
-/** The way to a cluster, whose watches a test can end or keep silent. */
+/** The way to a cluster, whose watches a test can end, delay or keep silent. */
 class WatchedView implements ClusterView {
   readonly #view: ClusterView
   readonly #open = new Set<AbortController>()
   lists = 0
   isSilent = false
+  /** Events wait for it. */
+  delay: Promise<void> = Promise.resolve()
   /** What the next watch fails with. */
   failure: Error | undefined
 
@@ -41,8 +43,10 @@ class WatchedView implements ClusterView {
     const stop = new AbortController()
     this.#open.add(stop)
     const either = AbortSignal.any([outer, stop.signal])
-    for await (const event of this.#view.watch(watched, query, either))
+    for await (const event of this.#view.watch(watched, query, either)) {
+      await this.delay
       if (!this.isSilent) yield event
+    }
     this.#open.delete(stop)
   }
 
@@ -140,9 +144,14 @@ export function describeInformers(lab: ClusterLab, abilities: ClusterAbilities):
     })
 
     test('show own writes at once and do not report them [GND-R85]', async () => {
-      const { informer, draft, until, names } = await open()
+      const { view, informer, draft, until, names } = await open()
+      let deliver = (): void => {}
+      view.delay = new Promise((resolve) => {
+        deliver = resolve
+      })
       informer.applied(await create(draft('own', '1')))
       expect(names()).toEqual(['own'])
+      deliver()
       await create(draft('other', '1'))
       await until(['other - 1'])
       for (const name of ['own', 'other']) await remove(draft(name, ''))
