@@ -181,10 +181,10 @@ export class Http2Connection implements StreamHost {
     this.#socket.destroy()
   }
 
-  write(parts: readonly Buffer[], stream: Http2Stream): void {
+  write(parts: readonly Buffer[], bytes: number, stream: Http2Stream): void {
     if (this.#isClosing || this.#socket.destroyed) return
     this.#idlePings.reset()
-    this.#queue.write(parts, () => stream.progress())
+    this.#queue.write(parts, () => stream.progress(bytes))
   }
 
   #send(...parts: readonly Buffer[]): void {

@@ -1,3 +1,5 @@
+import { minKeptBytes } from '../../core/index.ts'
+
 /**
  * What the other end may have on its way to us. Whatever is on its way stands in one queue, so a large window makes
  * everybody wait for whoever sends most; a small one leaves a long path empty.
@@ -86,15 +88,44 @@ function filled(memory: Buffer, bytes: number): Slab {
 /** Chunks that may stay in memory although they have left, because moving the others costs time. */
 const fewChunks = 16
 
-/** Chunks that wait to be sent, cut at will and never copied. */
+/** Where small chunks are copied together. */
+const gatherBytes = 16 * 1024
+
+/** Chunks that wait to be sent, cut at will. Behind a few others small ones are copied together, so that they cost their bytes. */
 export class SendQueue {
   #chunks: Buffer[] = []
   #first = 0
+  /** The memory of the last chunk while small ones are added to it. */
+  #gathering: Buffer | undefined
   bytes = 0
 
   push(chunk: Buffer): void {
-    this.#chunks.push(chunk)
     this.bytes += chunk.length
+    if (chunk.length < minKeptBytes && this.#chunks.length - this.#first >= fewChunks) {
+      this.#gather(chunk)
+      return
+    }
+    this.#seal()
+    this.#chunks.push(chunk)
+  }
+
+  #gather(chunk: Buffer): void {
+    const used = this.#gathering ? (this.#chunks.at(-1)?.length ?? 0) : 0
+    if (!this.#gathering || used + chunk.length > gatherBytes) {
+      this.#seal()
+      this.#gathering = Buffer.allocUnsafeSlow(gatherBytes)
+      this.#chunks.push(this.#gathering.subarray(0, chunk.copy(this.#gathering)))
+      return
+    }
+    chunk.copy(this.#gathering, used)
+    this.#chunks[this.#chunks.length - 1] = this.#gathering.subarray(0, used + chunk.length)
+  }
+
+  #seal(): void {
+    const last = this.#chunks.at(-1)
+    if (this.#gathering && last && last.length < gatherBytes / 2)
+      this.#chunks[this.#chunks.length - 1] = Buffer.from(last)
+    this.#gathering = undefined
   }
 
   /** Moves exactly `bytes`, which must be there, to `add`. */
@@ -104,6 +135,7 @@ export class SendQueue {
     while (wanted > 0) {
       const chunk = this.#chunks[this.#first]
       if (chunk === undefined) throw new RangeError('more taken than was queued')
+      if (this.#first === this.#chunks.length - 1) this.#gathering = undefined
       if (chunk.length > wanted) {
         add(chunk.subarray(0, wanted))
         this.#chunks[this.#first] = chunk.subarray(wanted)
@@ -126,6 +158,7 @@ export class SendQueue {
   clear(): void {
     this.#chunks = []
     this.#first = 0
+    this.#gathering = undefined
     this.bytes = 0
   }
 }

@@ -49,8 +49,8 @@ export interface StreamHost {
   /** The shortest round trip seen, 0 before the first. */
   readonly roundTripMs: number
   nowMs(): number
-  /** Sends frames; the stream is told of its progress. */
-  write(parts: readonly Buffer[], stream: Http2Stream): void
+  /** Sends frames with so many bytes of payload; the stream is told when they have left. */
+  write(parts: readonly Buffer[], bytes: number, stream: Http2Stream): void
   /** Sends a small frame, together with others. */
   sendSoon(bytes: Buffer): void
   sendHeaders(stream: Http2Stream, fields: readonly HeaderField[], isLast: boolean): void
@@ -68,6 +68,8 @@ export class Http2Stream {
   readonly id: number
   readonly #host: StreamHost
   readonly #queue = new SendQueue()
+  /** Payload that was handed to the socket and has not left it. */
+  #socketBytes = 0
   #observer: StreamObserver | undefined
   #events: StreamEvents | undefined
   /** What came before somebody read: data, then the end of it, then the stream's own. */
@@ -96,6 +98,11 @@ export class Http2Stream {
 
   get backlog(): number {
     return this.#queue.bytes + this.#host.socketBacklog
+  }
+
+  /** Payload of this stream alone that is in memory because it has not left. */
+  get heldBytes(): number {
+    return this.#queue.bytes + this.#socketBytes
   }
 
   /** To be called in the tick in which the stream was made. */
@@ -147,6 +154,7 @@ export class Http2Stream {
   pump(): void {
     if (this.#isClosed) return
     const parts: Buffer[] = []
+    let sent = 0
     while (this.#queue.bytes > 0 && !this.#host.isCongested) {
       const window = Math.min(this.#sendWindow, this.#host.sendWindow)
       const bytes = Math.min(this.#queue.bytes, window, this.#host.maxFrameBytes)
@@ -155,8 +163,10 @@ export class Http2Stream {
       this.#queue.take(bytes, (part) => parts.push(part))
       this.#sendWindow -= bytes
       this.#host.sendWindow -= bytes
+      sent += bytes
     }
-    if (parts.length > 0) this.#host.write(parts, this)
+    this.#socketBytes += sent
+    if (sent > 0) this.#host.write(parts, sent, this)
     if (this.#queue.bytes > 0) {
       // Its own window wakes it up by itself.
       if (this.#sendWindow > 0) this.#host.blocked(this)
@@ -203,7 +213,8 @@ export class Http2Stream {
     this.close({})
   }
 
-  progress(): void {
+  progress(bytes: number): void {
+    this.#socketBytes -= bytes
     this.#events?.progress()
   }
 

@@ -23,17 +23,30 @@ async function open(budgets: BufferBudgets, name: string): Promise<Stream> {
   return { peer, channel }
 }
 
+/** Speaks of connections that are not there; each is answered. */
+function sayUnknown(peer: RawPeer): void {
+  for (let id = 10; id < 310; id++) peer.say({ type: packetType.CLOSE_REQ, connectId: id, dest: 0 })
+}
+
 /** Every way to make a server hold bytes. */
-const ways: Readonly<Record<string, (stream: Stream) => void>> = {
+const ways: Readonly<Record<string, (stream: Stream) => void | Promise<void>>> = {
   'data that nobody reads': ({ peer }) => peer.sayData(1, chunk),
   'data for a peer that does not read': ({ channel }) => channel.leg.write(chunk),
   'data of a connection that is being closed': ({ channel }) => {
     channel.leg.write(chunk)
     channel.leg.close()
   },
-  'packets for a peer that does not read': ({ peer }) => {
-    for (let id = 1; id <= 200; id++)
-      peer.say({ type: packetType.CLOSE_REQ, connectId: id + 9, dest: 0 })
+  'packets for a peer that does not read': ({ peer }) => sayUnknown(peer),
+  'packets in the stream under a link': async ({ peer }) => {
+    peer.backlog = 0
+    peer.isStuck = true
+    sayUnknown(peer)
+    await peer.quiet()
+  },
+  'messages that are not whole': ({ peer }) => {
+    const message = Buffer.alloc(chunk.length)
+    message.writeUInt32BE(2 * chunk.length, 1)
+    peer.events?.data(message)
   },
 }
 
@@ -48,7 +61,7 @@ describe('the streams of one peer', () => {
     for (let index = 0; index < 200; index++) {
       const stream = await open(budgets, 'node-1')
       streams.push(stream)
-      fill(stream)
+      await fill(stream)
       most = Math.max(most, heldBy(streams))
     }
     expect(most).toBeGreaterThan(maxBytes / 2)

@@ -12,6 +12,7 @@ export class BufferBudget {
   readonly #emptied: () => void
   readonly #links = new Set<BudgetedLink>()
   #bytes = 0
+  #isShedding = false
 
   constructor(maxBytes: number, emptied: () => void = () => {}) {
     this.#maxBytes = maxBytes
@@ -29,11 +30,20 @@ export class BufferBudget {
 
   count(change: number): void {
     this.#bytes += change
-    if (change <= 0 || this.#bytes <= this.#maxBytes) return
+    // What is given up is counted from within, with the packet that reports it to the peer.
+    if (change <= 0 || this.#isShedding) return
+    this.#isShedding = true
+    for (let link = this.#fullest(); link && this.#bytes > this.#maxBytes; link = this.#fullest())
+      link.shed()
+    this.#isShedding = false
+  }
+
+  #fullest(): BudgetedLink | undefined {
+    if (this.#bytes <= this.#maxBytes) return undefined
     let fullest: BudgetedLink | undefined
     for (const link of this.#links)
       if (fullest === undefined || link.heldBytes > fullest.heldBytes) fullest = link
-    fullest?.shed()
+    return fullest
   }
 }
 

@@ -220,6 +220,7 @@ export class LinkChannel implements Channel, PayloadSource {
     if (this.#finIsReceived) return
     this.#unread += chunk.length
     this.#host.unread(chunk.length)
+    if (this.#isOver) return
     if (this.#events) this.#events.data(chunk)
     else this.#earlyData.push(chunk)
     if (this.#unread > this.#host.maxUnreadBytes) this.overflow()

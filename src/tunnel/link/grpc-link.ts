@@ -69,6 +69,10 @@ class Http2Carrier implements Carrier {
     return this.#parts.stream.backlog
   }
 
+  get heldBytes(): number {
+    return this.#parts.stream.heldBytes
+  }
+
   get roundTripMs(): number {
     return this.#parts.connection.roundTripMs
   }

@@ -147,6 +147,8 @@ export interface Carrier {
   write(parts: readonly Buffer[]): void
   /** Bytes taken by `write` that have not left yet. */
   readonly backlog: number
+  /** Of these, the bytes of this carrier alone where several share a connection. */
+  readonly heldBytes: number
   /** Lets the other end send no more than it was allowed already, until it is switched off. */
   throttle(isOn: boolean): void
   /** Lets a throttled other end send a little. */

@@ -1,3 +1,4 @@
+import { SendQueue } from '../../grpc/http2/index.ts'
 import type { PacketTypeName } from '../protocol/index.ts'
 import type { Carrier, PacketTally } from './link.ts'
 
@@ -47,18 +48,17 @@ export class Outbox {
   readonly #held: (change: number) => void
   /** In the order of their turns. */
   readonly #sources = new Set<PayloadSource>()
-  #control: { type: PacketTypeName; bytes: Buffer }[] = []
+  readonly #control = new SendQueue()
+  #controlTypes: PacketTypeName[] = []
   #isScheduled = false
   #isClosed = false
   /** Small packets that wait, with what they cost beyond their bytes. */
   controlBytes = 0
+  /** Small packets here and bytes in the carrier, as reported last. */
+  #heldBytes = 0
 
-  /** `held` hears how many bytes of small packets wait more, or fewer. */
-  constructor(
-    carrier: Carrier,
-    tally: PacketTally | undefined,
-    held: (change: number) => void = () => {},
-  ) {
+  /** `held` hears how many bytes are kept more, or fewer, here and in the carrier. */
+  constructor(carrier: Carrier, tally: PacketTally | undefined, held: (change: number) => void) {
     this.#carrier = carrier
     this.#tally = tally
     this.#held = held
@@ -67,11 +67,11 @@ export class Outbox {
   /** Sends a packet that need not wait for payload. */
   send(type: PacketTypeName, bytes: Buffer): void {
     if (this.#isClosed) return
-    this.#control.push({ type, bytes })
-    const cost = bytes.length + packetOverheadBytes
-    this.controlBytes += cost
+    this.#control.push(bytes)
+    this.#controlTypes.push(type)
+    this.controlBytes += bytes.length + packetOverheadBytes
     this.#schedule()
-    this.#held(cost)
+    this.#report()
   }
 
   /** Gives a source its turn, now that it has something to send. */
@@ -96,7 +96,9 @@ export class Outbox {
 
   /** Hands over what the carrier has room for. */
   flush(): void {
-    if (!this.#isClosed) this.#handOver(carrierHighWaterBytes - this.#carrier.backlog)
+    if (this.#isClosed) return
+    this.#handOver(carrierHighWaterBytes - this.#carrier.backlog)
+    this.#report()
   }
 
   /** Hands over everything that can go, whatever the carrier holds already, and takes nothing more. */
@@ -105,14 +107,23 @@ export class Outbox {
     this.#handOver(Number.POSITIVE_INFINITY)
     this.#isClosed = true
     this.#sources.clear()
+    this.#held(-this.#heldBytes)
+    this.#heldBytes = 0
+  }
+
+  #report(): void {
+    if (this.#isClosed) return
+    const change = this.controlBytes + this.#carrier.heldBytes - this.#heldBytes
+    this.#heldBytes += change
+    if (change !== 0) this.#held(change)
   }
 
   #handOver(room: number): void {
-    if (room <= 0 || (this.#control.length === 0 && this.#sources.size === 0)) return
+    if (room <= 0 || (this.#control.bytes === 0 && this.#sources.size === 0)) return
     const outgoing = new Outgoing(this.#tally)
-    for (const { type, bytes } of this.#control) outgoing.addPacket(type, bytes)
-    this.#control = []
-    this.#held(-this.controlBytes)
+    for (const type of this.#controlTypes) this.#tally?.sent(type)
+    this.#controlTypes = []
+    this.#control.take(this.#control.bytes, (part) => outgoing.add(part))
     this.controlBytes = 0
     const served = new Set<PayloadSource>()
     // A Set is walked in the order of entry, and what is entered again comes once more at the end.

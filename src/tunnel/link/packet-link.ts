@@ -73,6 +73,7 @@ export class PacketLink implements Link, BudgetedLink {
   #events: LinkEvents | undefined
   #lastConnectId = 0
   #queuedBytes = 0
+  #undecodedBytes = 0
   heldBytes = 0
   #hasDialled = false
   #isDraining = false
@@ -233,10 +234,13 @@ export class PacketLink implements Link, BudgetedLink {
 
   shed(): void {
     let fullest: LinkChannel | undefined
-    for (const channel of [...this.#inbound.values(), ...this.#outbound.values()])
+    let ownBytes = this.heldBytes
+    for (const channel of [...this.#inbound.values(), ...this.#outbound.values()]) {
+      ownBytes -= channel.heldBytes
       if (fullest === undefined || channel.heldBytes > fullest.heldBytes) fullest = channel
-    if (fullest && fullest.heldBytes > this.#outbox.controlBytes) fullest.overflow()
-    else this.close(new ProtocolError('it does not read what it is sent'))
+    }
+    if (fullest && ownBytes <= this.heldBytes / 2) fullest.overflow()
+    else this.close(new ProtocolError('it makes this end keep too many bytes'))
   }
 
   #forget(channel: LinkChannel): void {
@@ -289,6 +293,13 @@ export class PacketLink implements Link, BudgetedLink {
       if (!(error instanceof ProtocolError)) throw error
       this.close(error)
     }
+    if (!this.#isOver) this.#holdUndecoded(this.#decoder.heldBytes)
+  }
+
+  #holdUndecoded(bytes: number): void {
+    const change = bytes - this.#undecodedBytes
+    this.#undecodedBytes = bytes
+    if (change !== 0) this.#hold(change)
   }
 
   #received(packet: ControlPacket): void {
@@ -418,6 +429,7 @@ export class PacketLink implements Link, BudgetedLink {
     this.#pressure.stop()
     this.#stall?.stop()
     this.#outbox.close()
+    this.#holdUndecoded(0)
     this.#budget.remove(this)
     this.#resolveEnded(error ? { error } : {})
   }

@@ -39,6 +39,9 @@ export class RawPeer implements Carrier {
   readonly #decoder: PacketDecoder
   /** Bytes that the carrier pretends to hold back. */
   backlog = 0
+  /** Keeps all that is written, as a carrier does whose other end takes nothing. */
+  isStuck = false
+  heldBytes = 0
   isEnded = false
   destroyedBy: Error | undefined
   writes = 0
@@ -89,7 +92,10 @@ export class RawPeer implements Carrier {
 
   write(parts: readonly Buffer[]): void {
     this.writes++
-    for (const part of parts) this.#decoder.push(part)
+    for (const part of parts) {
+      this.#decoder.push(part)
+      if (this.isStuck) this.heldBytes += part.length
+    }
   }
 
   end(): void {

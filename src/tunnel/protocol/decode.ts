@@ -56,6 +56,11 @@ export class PacketDecoder {
     this.#maxMessageBytes = maxMessageBytes
   }
 
+  /** Memory of a message that is not whole yet. */
+  get heldBytes(): number {
+    return (this.#held?.length ?? 0) + (this.#collected?.length ?? 0)
+  }
+
   push(chunk: Buffer): void {
     let rest = chunk
     while (this.#held !== undefined && rest.length > 0) {
@@ -82,7 +87,8 @@ export class PacketDecoder {
       else {
         const next = this.#begin(chunk, position)
         if (next === cutOff) {
-          this.#held = chunk.subarray(position)
+          // Copied: a few bytes would keep the whole chunk.
+          this.#held = Buffer.from(chunk.subarray(position))
           return
         }
         position = next
