@@ -7,7 +7,7 @@ import {
   silentLogger,
   systemClock,
 } from '../../core/index.ts'
-import { NodeCheck } from './agent-claims.ts'
+import { defaultReservedMs, NodeCheck } from './agent-claims.ts'
 import { type AgentIdentity, identityOfToken } from './agent-identity.ts'
 import { describeAgent } from './agent-session.ts'
 import { FakeAgent, fakeHub } from './fake-agent.suite.ts'
@@ -140,7 +140,11 @@ const objects: readonly KubeObject[] = [
   nodeObject('a', ['10.0.0.1', 'fd00::1', 'a.internal', '10.0.0.3'], ['10.1.0.0/24', 'fd01::/64']),
   nodeObject('b', ['10.0.0.2', 'fd00::2', 'b.internal'], ['10.1.1.0/24']),
   // What a hostile node writes into its own Node: other nodes' addresses, names, a Pod CIDR's address, a Service's.
-  nodeObject('c', ['10.0.0.3', '10.1.1.9', 'b', 'b.internal', '10.96.0.50', '127.0.0.1']),
+  nodeObject(
+    'c',
+    ['10.0.0.3', '10.1.1.9', 'b', 'b.internal', '10.96.0.50', '127.0.0.1'],
+    ['127.64.0.0/10', 'fe80::/10'],
+  ),
   podObject('of-a', 'a', '10.9.0.1'),
   podObject('of-b', 'b', '10.9.0.2'),
   podObject('done', 'a', '10.9.0.4', 'Succeeded'),
@@ -181,6 +185,8 @@ const destinations: readonly (readonly [string, string, string | undefined])[] =
   ["a Service's address that a Node lists", '10.96.0.50', undefined],
   ['an address that nothing lists', '203.0.113.9', undefined],
   ['loopback, which a Node lists', '127.0.0.1', undefined],
+  ['loopback in a Pod CIDR', '127.64.0.1', undefined],
+  ['a link-local IPv6 address in a Pod CIDR', 'fe80::7', undefined],
 ]
 
 /** Every kind of identifier that could stand for a destination. */
@@ -344,6 +350,12 @@ describe('the default route', () => {
 describe('without the node check', () => {
   const held = 'host=Node-A&ipv4=10.0.0.1&ipv6=fd00::1&cidr=10.1.0.0/16'
   const strategies: StrategyName[] = ['destHost', 'cidr']
+  const gone = async (agent: FakeAgent): Promise<void> => {
+    agent.close()
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
+  afterEach(() => void vi.useRealTimers())
 
   test.each([
     ['the same address', 'ipv4=10.0.0.1', '10.0.0.1'],
@@ -362,14 +374,53 @@ describe('without the node check', () => {
     const b = attach(hub, nodeIdentity('b'), identifiers)
     for (let times = 0; times < 3; times++) expect(await reached(hub, host, { a, b })).toBe('a')
     expect(lines.join()).toContain('held under another credential')
-    // The same credential may hold it twice, and whoever was refused gets it when no holder is left.
+    // The same credential may hold it twice.
     const again = attach(hub, nodeIdentity('a'), held)
-    a.close()
-    await new Promise((resolve) => setImmediate(resolve))
+    await gone(a)
     expect(await reached(hub, host, { again, b })).toBe('again')
-    again.close()
-    await new Promise((resolve) => setImmediate(resolve))
-    expect(await reached(hub, host, { b })).toBe('b')
+  })
+
+  test.each([
+    ['address', 'ipv4=10.0.0.1', '10.0.0.1'],
+    ['name', 'host=node-a', 'node-a'],
+    ['range', 'cidr=10.1.0.0/16', '10.1.2.3'],
+  ])('[SEC-R850] the %s of an agent that has gone waits for its return', async (...row) => {
+    const [, identifiers, host] = row
+    const { log, lines } = noted()
+    const { hub } = fakeHub({ strategies, log })
+    const a = attach(hub, nodeIdentity('a'), held)
+    const b = attach(hub, nodeIdentity('b'), identifiers)
+    await gone(a)
+    const late = attach(hub, nodeIdentity('c'), identifiers)
+    expect(await reached(hub, host, { b, late })).toBe(undefined)
+    await vi.advanceTimersByTimeAsync(defaultReservedMs - 1)
+    const back = attach(hub, nodeIdentity('a'), held, 'another-id')
+    await vi.advanceTimersByTimeAsync(defaultReservedMs)
+    expect(await reached(hub, host, { back, b, late })).toBe('back')
+    await gone(back)
+    await vi.advanceTimersByTimeAsync(defaultReservedMs - 1)
+    expect(await reached(hub, host, { b, late })).toBe(undefined)
+    expect(lines.join()).not.toContain('whose holder has gone')
+    await vi.advanceTimersByTimeAsync(1)
+    expect(await reached(hub, host, { b, late })).toBe('b')
+    expect(lines.at(-1)).toMatch(/whose holder has gone.*CN=system:node:b/)
+  })
+
+  test('[SEC-R851] what agents announce and leave is kept in bounded memory', async () => {
+    const { hub } = fakeHub({ strategies })
+    const names = (agent: number): string =>
+      Array.from({ length: 100 }, (_, index) => `host=h-${agent}-${index}`).join('&')
+    const long = 'h'.repeat(254)
+    await gone(attach(hub, nodeIdentity('a'), `host=${long}`))
+    for (let agent = 0; agent <= 100; agent++)
+      await gone(attach(hub, nodeIdentity('a'), names(agent)))
+    await gone(attach(hub, nodeIdentity('d'), 'host=own'))
+    const b = attach(hub, nodeIdentity('b'), `host=h-0-0&host=h-100-0&host=own&host=${long}`)
+    expect(await reached(hub, 'h-0-0', { b })).toBe(undefined)
+    expect(await reached(hub, 'h-100-0', { b })).toBe('b')
+    expect(await reached(hub, long, { b })).toBe('b')
+    // The limit is that of one credential.
+    expect(await reached(hub, 'own', { b })).toBe(undefined)
   })
 
   test('[SEC-R806] who announces all addresses first keeps nobody from announcing its own', async () => {

@@ -160,34 +160,70 @@ interface Held {
   accepted: AgentIdentifiers
 }
 
+/** Who holds a name, an address or a range. */
+interface Holder {
+  readonly key: string
+  /** How many agents with this credential announce it. */
+  count: number
+  /** Set while it is kept for a holder that has gone. */
+  reservation?: object | undefined
+}
+
+/** An agent that restarts, or whose node does, comes back within this time. */
+export const defaultReservedMs = 300_000
+/** Names that are kept for one credential, and their length: what agents announce and leave must not fill the memory. */
+const maxReserved = 10_000
+const maxReservedLength = 253
+
 /**
  * Agents are believed what they announce, as Konnectivity does, except for names, addresses and ranges that are held under
- * another credential. What was refused counts once its holder has gone. A range does not hold what lies in it: the first
- * agent to announce all addresses would otherwise have them all.
+ * another credential, or were until `reservedMs` ago. What was refused counts from then on. A range does not hold what lies
+ * in it: the first agent to announce all addresses would otherwise have them all.
  */
 export class HolderCheck implements IdentityCheck {
-  /** Who holds a name, an address or a range, and how often. */
-  readonly #holders = new Map<string, { readonly key: string; count: number }>()
+  readonly #reservedMs: number
+  readonly #holders = new Map<string, Holder>()
+  /** How much is kept, by credential. */
+  readonly #reserved = new Map<string, number>()
   readonly #all = new Set<Held>()
+
+  constructor(reservedMs = defaultReservedMs) {
+    this.#reservedMs = reservedMs
+  }
 
   admit(claim: Claim): () => void {
     const held: Held = { claim, accepted: nothing }
     this.#all.add(held)
     this.#judge(held)
-    const { hosts, cidrs } = claim.identifiers
-    const accepted = new Set([...held.accepted.hosts, ...held.accepted.cidrs])
-    const refused = [...hosts, ...cidrs].filter((each) => !accepted.has(each))
+    const accepted = new Set(namesIn(held.accepted))
+    const refused = namesIn(claim.identifiers).filter((each) => !accepted.has(each))
     warnOf(claim.log, refused, 'they are held under another credential')
     return () => {
       this.#all.delete(held)
-      this.#give(held)
-      for (const other of this.#all) if (isIncomplete(other)) this.#judge(other)
+      this.#reserve(this.#give(held))
+      this.#judgeRefused()
+    }
+  }
+
+  /** What was refused before may have become free. */
+  #judgeRefused(): void {
+    for (const held of this.#all) {
+      if (!isIncomplete(held)) continue
+      const before = new Set(namesIn(held.accepted))
+      this.#judge(held)
+      const gained = namesIn(held.accepted).filter((name) => !before.has(name))
+      if (gained.length === 0) continue
+      const identifiers = gained.slice(0, maxLogged).map(excerpt)
+      held.claim.log.warn(
+        { identifiers, count: gained.length },
+        'agent gets identifiers whose holder has gone',
+      )
     }
   }
 
   #judge(held: Held): void {
     const { identity, identifiers, changed } = held.claim
-    this.#give(held)
+    for (const [name] of this.#give(held)) this.#holders.delete(name)
     const take = (text: string): boolean => this.#take(claimKey(text), identity.key)
     held.accepted = {
       hosts: identifiers.hosts.filter(take),
@@ -200,18 +236,50 @@ export class HolderCheck implements IdentityCheck {
   #take(name: string, key: string): boolean {
     const holder = this.#holders.get(name)
     if (holder && holder.key !== key) return false
+    if (holder?.reservation) this.#countReserved(key, -1)
     this.#holders.set(name, { key, count: (holder?.count ?? 0) + 1 })
     return true
   }
 
-  #give({ accepted }: Held): void {
-    for (const text of [...accepted.hosts, ...accepted.cidrs]) {
+  /** Returns what no agent holds any more. */
+  #give({ accepted }: Held): [string, Holder][] {
+    return namesIn(accepted).flatMap((text) => {
       const name = claimKey(text)
       const holder = this.#holders.get(name)
-      if (holder && --holder.count === 0) this.#holders.delete(name)
+      return holder && --holder.count === 0 ? [[name, holder]] : []
+    })
+  }
+
+  /** Keeps what a holder had for its return: another credential must not have to wait for a moment only. */
+  #reserve(left: readonly [string, Holder][]): void {
+    const reservation = {}
+    for (const [name, holder] of left) {
+      const isFull = (this.#reserved.get(holder.key) ?? 0) >= maxReserved
+      if (isFull || name.length > maxReservedLength) this.#holders.delete(name)
+      else {
+        holder.reservation = reservation
+        this.#countReserved(holder.key, 1)
+      }
     }
+    if (left.length === 0) return
+    setTimeout(() => {
+      for (const [name, holder] of left) {
+        if (holder.reservation !== reservation || this.#holders.get(name) !== holder) continue
+        this.#holders.delete(name)
+        this.#countReserved(holder.key, -1)
+      }
+      this.#judgeRefused()
+    }, this.#reservedMs).unref()
+  }
+
+  #countReserved(key: string, change: 1 | -1): void {
+    const count = (this.#reserved.get(key) ?? 0) + change
+    if (count > 0) this.#reserved.set(key, count)
+    else this.#reserved.delete(key)
   }
 }
+
+const namesIn = ({ hosts, cidrs }: AgentIdentifiers): string[] => [...hosts, ...cidrs]
 
 const isIncomplete = ({ claim, accepted }: Held): boolean =>
   accepted.hosts.length < claim.identifiers.hosts.length ||

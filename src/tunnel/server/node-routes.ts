@@ -80,7 +80,7 @@ export class NodeRoutes {
 
   /** The node that an address or host name belongs to; `undefined` when that is not proven. */
   nodeOf(host: string): string | undefined {
-    if (!this.#isSynced) return undefined
+    if (!this.#isSynced || isLocal(host)) return undefined
     const owners = this.#ownersOf(host)
     const [only] = owners
     if (owners.size === 1 && only !== undefined && this.#isNode(only)) return only
