@@ -8,6 +8,8 @@ export interface HostPort {
 }
 
 const bracketed = /^\[([^\]]*)\]:(\d{1,5})$/
+/** An IPv6 address, and the name of an interface behind it. */
+const zoned = /^([^%]*)(?:%[\w.~-]{1,63})?$/
 const plain = /^([^:[\]]+):(\d{1,5})$/
 const hostName =
   /^(?=.{1,253}$)[a-z\d_](?:[a-z\d_-]*[a-z\d_])?(?:\.[a-z\d_](?:[a-z\d_-]*[a-z\d_])?)*\.?$/
@@ -20,8 +22,9 @@ export function parseHostPort(text: string): HostPort | undefined {
   const host = (match[1] ?? '').toLowerCase()
   const port = Number(match[2])
   if (port < 1 || port > 65_535) return undefined
-  const address = host.split('%')[0] ?? ''
-  const isGood = inBrackets ? isIPv6(address) : isIP(host) === 4 || hostName.test(host)
+  const isGood = inBrackets
+    ? isIPv6(zoned.exec(host)?.[1] ?? '')
+    : isIP(host) === 4 || hostName.test(host)
   return isGood ? { host, port } : undefined
 }
 

@@ -29,6 +29,16 @@ test.each([
   expect(parseHostPort(text)).toBeUndefined()
 })
 
+test.each([
+  ['none', '[fe80::1%]:1'],
+  ['of two parts', '[fe80::1%a%b]:1'],
+  ['with other characters', '[fe80::1%a;b]:1'],
+  ['with a control character', '[fe80::1%a\u001b]:1'],
+  ['that is too long', `[fe80::1%${'z'.repeat(64)}]:1`],
+])('[SEC-R853] an IPv6 address with a zone %s is no place', (_name, text) => {
+  expect(parseHostPort(text)).toBeUndefined()
+})
+
 test('IPv6 addresses are shown in brackets', () => {
   expect(showHostPort({ host: 'fd00::1', port: 1 })).toBe('[fd00::1]:1')
   expect(showHostPort({ host: 'fe80::1%eth0', port: 1 })).toBe('[fe80::1%eth0]:1')

@@ -189,7 +189,7 @@ export class ConnectFrontEnd {
       await hub.carry(quietStart(socket, quietMs), far, { from: 'client', address })
     } catch (error) {
       waiting.stop()
-      log.info({ address, why: excerpt(failureText(error)) }, 'dial failed')
+      log.info({ address: excerpt(address), why: excerpt(failureText(error)) }, 'dial failed')
       answer(socket, failureStatus(error), failureBody(error))
     }
   }
