@@ -49,6 +49,8 @@ export interface ConnectionEvents {
 export interface ConnectionOptions {
   readonly side: 'client' | 'server'
   readonly maxStreams: number
+  /** Streams that the other end may open within `ratePeriodMs`; as many as it likes without it. */
+  readonly maxNewStreams?: number | undefined
   readonly clock: Clock
 }
 
@@ -71,6 +73,7 @@ export class Http2Connection implements StreamHost {
   #receiveWindow = defaultWindowBytes
   #fullWindow = defaultWindowBytes
   #peerStreamWindow = defaultWindowBytes
+  readonly #newStreams: RateLimit
   readonly #resets: RateLimit
   readonly #settings: RateLimit
   readonly #refusals: RateLimit
@@ -98,6 +101,8 @@ export class Http2Connection implements StreamHost {
       left: () => this.#sendHeldBack(),
       stalled: () => this.destroy(new Http2Error('ENHANCE_YOUR_CALM', 'it reads no responses')),
     })
+    const { maxNewStreams = Number.POSITIVE_INFINITY } = options
+    this.#newStreams = new RateLimit(maxNewStreams, ratePeriodMs, options.clock)
     this.#refusals = new RateLimit(maxRefusals, ratePeriodMs, options.clock)
     this.#resets = new RateLimit(maxResets, ratePeriodMs, options.clock)
     this.#settings = new RateLimit(maxSettings, ratePeriodMs, options.clock)
@@ -324,6 +329,8 @@ export class Http2Connection implements StreamHost {
     if (streamId <= this.#lastStreamId) return
     if (this.#options.side === 'client' || streamId % 2 === 0)
       throw new Http2Error('PROTOCOL_ERROR', 'it opens a stream that it may not open')
+    if (!this.#newStreams.allows())
+      throw new Http2Error('ENHANCE_YOUR_CALM', 'it opens too many streams')
     this.#lastStreamId = streamId
     const stream = new Http2Stream(streamId, this, this.#peerStreamWindow)
     if (this.#streams.size >= this.#options.maxStreams) {

@@ -25,6 +25,8 @@ export interface GrpcServiceOptions extends Omit<LinkSettings, 'budget'> {
   readonly path: StreamPath
   /** Streams that one connection may have; front ends need one for each of theirs, 1000 without it. */
   readonly maxStreams?: number
+  /** Streams that one connection may open in 10 s, however they end. */
+  readonly maxNewStreams?: number
   /** Decides before anything is answered; a throw refuses with status 2 and says nothing of the cause. */
   authenticate(request: LinkRequest): Promise<Admission>
   /** What the links of this peer share. */
@@ -98,10 +100,10 @@ class GrpcStreams implements GrpcService {
       isAdmitted = true
       clearTimeout(timer)
     }
-    const { maxStreams = defaultMaxStreams } = this.#options
+    const { maxStreams = defaultMaxStreams, maxNewStreams } = this.#options
     const connection = new Http2Connection(
       socket,
-      { side: 'server', maxStreams, clock: systemClock },
+      { side: 'server', maxStreams, maxNewStreams, clock: systemClock },
       {
         request: (stream, fields) => {
           if (isAdmitted) clearTimeout(timer)

@@ -58,6 +58,8 @@ export interface AgentPortParts extends Omit<AgentAdmissionParts, 'agents'> {
 
 /** An agent needs one. */
 const maxStreams = 10
+/** Each is authenticated, announces addresses and is logged. */
+const maxNewStreams = 100
 
 /** The port on which agents connect: TLS, and a client certificate or a token for each. */
 export class AgentPort {
@@ -80,6 +82,7 @@ export class AgentPort {
     this.#service = createGrpcService({
       path: '/AgentService/Connect',
       maxStreams,
+      maxNewStreams,
       // Offered only if it is served: an agent opens its listeners on this word.
       capabilities: allCapabilities.filter((name) => name !== 'rdial' || config.nodeTraffic.isOn),
       log,
