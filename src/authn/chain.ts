@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net'
 import {
   type Attributes,
   type Authentication,
@@ -10,23 +11,12 @@ import {
 } from '../core/index.ts'
 
 /**
- * Asks in order; the first that knows the credential decides. Stricter than Kubernetes, which goes
- * on after an error: a credential that is present and wrong ends the search. Whoever is found is in
- * `system:authenticated`, unless anonymous.
+ * Tries authenticators in order; the first that knows the credential decides. Stricter than Kubernetes, which
+ * continues after an error: a credential that is present and wrong ends the search. All users but the anonymous
+ * one are in `system:authenticated`. Authenticators get the socket of the connection, over HTTP/2 too.
  */
 export function firstOf(authenticators: readonly Authenticator[]): Authenticator {
-  const completed = new WeakMap<Authentication, Authentication>()
-
-  /** The same object for the same credential, so that what is kept per user is found again. */
-  const complete = (found: Authentication): Authentication => {
-    const known = completed.get(found)
-    if (known) return known
-    const result = completeIdentity(found)
-    completed.set(found, result)
-    return result
-  }
-
-  const askFrom = (
+  const tryFrom = (
     start: number,
     request: AuthenticationRequest,
     signal: AbortSignal,
@@ -35,22 +25,49 @@ export function firstOf(authenticators: readonly Authenticator[]): Authenticator
       const found = authenticators[index]?.authenticate(request, signal)
       if (found instanceof Promise) {
         return found.then((result) =>
-          result ? complete(result) : askFrom(index + 1, request, signal),
+          result ? completeIdentity(result) : tryFrom(index + 1, request, signal),
         )
       }
-      if (found) return complete(found)
+      if (found) return completeIdentity(found)
     }
     return undefined
   }
 
-  return { name: 'chain', authenticate: (request, signal) => askFrom(0, request, signal) }
+  return {
+    name: 'chain',
+    authenticate: (request, signal) => tryFrom(0, onConnection(request), signal),
+  }
 }
 
+interface Http2Request {
+  readonly stream?: { readonly session?: { readonly socket: Socket } }
+}
+
+/** Each HTTP/2 request has a proxy object as `socket`, by which a verified connection is not recognized. */
+function onConnection(request: AuthenticationRequest): AuthenticationRequest {
+  const socket = (request as AuthenticationRequest & Http2Request).stream?.session?.socket
+  if (socket === undefined || socket === request.socket) return request
+  const { method, url, headers, rawHeaders } = request
+  return { method, url, headers, rawHeaders, socket }
+}
+
+const completed = new WeakMap<Authentication, Authentication>()
+
 /**
- * What a credential proves, for requests and for TokenReview. Refuses user names that do not survive a header, and puts
+ * What a credential proves, for requests and for TokenReview. Returns the same object for the same credential, so that
+ * caches per user find it again. Refuses user names that do not survive a header, and puts
  * all users but the anonymous one into `system:authenticated`, unless a group says otherwise. Throws Unauthorized.
  */
 export function completeIdentity(found: Authentication): Authentication {
+  const known = completed.get(found)
+  if (known) return known
+  const result = complete(found)
+  completed.set(found, result)
+  completed.set(result, result)
+  return result
+}
+
+function complete(found: Authentication): Authentication {
   const { user } = found
   const problem = problemOfUserName(user.username)
   if (problem !== undefined) throw unauthorized(`${found.method}: the user name ${problem}`)

@@ -16,9 +16,11 @@ export interface VerifiedClientCertificate {
 /** `undefined`: the connection shows no certificate. A throw: it does, and the CAs do not vouch for it. */
 export type ClientCertificateVerifier = (socket: Socket) => VerifiedClientCertificate | undefined
 
-/** A verifier that knows connections again. */
+/** A verifier that recognizes connections. */
 export interface RememberingVerifier {
   readonly verify: ClientCertificateVerifier
+  /** Called with each use of a verified certificate, if it is set. */
+  onUse?: ((certificate: VerifiedClientCertificate, socket: Socket) => void) | undefined
   /** Verifies open connections anew on their next request; call it when the CAs change. */
   readonly forget: () => void
 }
@@ -32,18 +34,24 @@ export function rememberVerified(
   clock: Clock,
 ): RememberingVerifier {
   let known = new WeakMap<Socket, VerifiedClientCertificate>()
-  return {
+  const verifyOnce = (socket: Socket): VerifiedClientCertificate | undefined => {
+    const before = known.get(socket)
+    if (before && clock.now() < before.notAfter) return before
+    const certificate = verify(socket)
+    if (certificate) known.set(socket, certificate)
+    return certificate
+  }
+  const verifier: RememberingVerifier = {
     verify: (socket) => {
-      const before = known.get(socket)
-      if (before && clock.now() < before.notAfter) return before
-      const certificate = verify(socket)
-      if (certificate) known.set(socket, certificate)
+      const certificate = verifyOnce(socket)
+      if (certificate) verifier.onUse?.(certificate, socket)
       return certificate
     },
     forget: () => {
       known = new WeakMap()
     },
   }
+  return verifier
 }
 
 /**

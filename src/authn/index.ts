@@ -34,7 +34,7 @@ export {
   revocationListKey,
 } from './revocation-list.ts'
 export { Revocations, type RevocationsOptions } from './revocations.ts'
-export { identityHeaderTest, withoutIdentity } from './strip-identity.ts'
+export { addonIdentityTest, identityHeaderTest, withoutIdentity } from './strip-identity.ts'
 export {
   openTokenFile,
   type StructuredToken,

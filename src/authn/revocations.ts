@@ -200,7 +200,18 @@ export class Revocations implements Component {
 
 const keyOf = ({ type, value }: Revocation): string => `${type}:${value}`
 
-function keysOf({ user, impersonator, credential }: Authentication): string[] {
+const knownKeys = new WeakMap<Authentication, readonly string[]>()
+
+/** Authenticators return the same object for the same credential. */
+function keysOf(authentication: Authentication): readonly string[] {
+  const known = knownKeys.get(authentication)
+  if (known) return known
+  const keys = revocationKeys(authentication)
+  knownKeys.set(authentication, keys)
+  return keys
+}
+
+function revocationKeys({ user, impersonator, credential }: Authentication): readonly string[] {
   const keys = [keyOf({ type: 'user', value: user.username })]
   if (impersonator) keys.push(keyOf({ type: 'user', value: impersonator.username }))
   if (credential?.type === 'token') keys.push(keyOf({ type: 'token', value: credential.id }))

@@ -1,4 +1,4 @@
-import { foldHeaderName, headerPairs } from '../http/index.ts'
+import { foldHeaderName, headerPairs, isIdentityHeader, rememberByName } from '../http/index.ts'
 import { withoutTokenProtocol } from './bearer-token.ts'
 import { impersonationPrefix } from './impersonation.ts'
 import { type FrontProxyHeaders, standardFrontProxyHeaders } from './request-header.ts'
@@ -22,16 +22,31 @@ export function identityHeaderTest(
 }
 
 /**
+ * Whether a header claims an identity towards an add-on: by the names that proxies use, or by those that this server
+ * is configured with. `allowed` has the names, in lower case, that the add-on has declared.
+ */
+export function addonIdentityTest(
+  custom: FrontProxyHeaders,
+): (name: string, allowed?: ReadonlySet<string>) => boolean {
+  const isFrontProxyHeader = identityHeaderTest(custom)
+  const isIdentity = rememberByName((name) => isIdentityHeader(name) || isFrontProxyHeader(name))
+  return (name, allowed) => {
+    if (!allowed?.has(name.toLowerCase())) return isIdentity(name)
+    return isIdentityHeader(name, allowed) || isFrontProxyHeader(name)
+  }
+}
+
+/**
  * The headers of a request without its credentials and without every header by which it claims an
  * identity, for whoever forwards it: to be called before our own identity headers are added.
  */
 export function withoutIdentity(
   rawHeaders: readonly string[],
-  isIdentityHeader: (name: string) => boolean,
+  isIdentity: (name: string) => boolean,
 ): string[] {
   const kept: string[] = []
   for (const [name, value] of headerPairs(rawHeaders)) {
-    if (isIdentityHeader(name)) continue
+    if (isIdentity(name)) continue
     if (foldHeaderName(name) !== 'sec-websocket-protocol') kept.push(name, value)
     else {
       const protocols = withoutTokenProtocol([value])

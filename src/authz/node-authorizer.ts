@@ -90,6 +90,7 @@ const byName: ReadonlyMap<string, Rule> = new Map(
  */
 export function nodeAuthorizer(view: PodView): Authorizer {
   return {
+    group: wellKnown.nodes,
     authorize: (attributes, signal) => {
       const node = nodeNameOf(attributes.user)
       if (node === undefined || !attributes.resource) return no()

@@ -12,7 +12,7 @@ import {
 
 const noOpinion: Decision = { allowed: false, reason: '' }
 
-/** Asks in order: the first that allows or explicitly denies decides; else it is a no with all reasons. */
+/** Consults authorizers in order: the first that allows or explicitly denies decides; else it denies with all reasons. */
 export function union(authorizers: readonly Authorizer[]): Authorizer {
   return {
     authorize: (attributes, signal) => decideFrom(0, [], { authorizers, attributes, signal }),
@@ -38,19 +38,24 @@ function decideFrom(
   const { authorizers, attributes, signal } = question
   const soFar = [...refusals]
   for (let index = start; index < authorizers.length; index += 1) {
-    const answer = authorizers[index]?.authorize(attributes, signal) ?? noOpinion
-    if (answer instanceof Promise) {
-      return answer.then((decision) =>
+    const authorizer = authorizers[index]
+    if (!authorizer || !isFor(authorizer, attributes.user)) continue
+    const result = authorizer.authorize(attributes, signal)
+    if (result instanceof Promise) {
+      return result.then((decision) =>
         decision.allowed || decision.denied
           ? decision
           : decideFrom(index + 1, [...soFar, decision], question),
       )
     }
-    if (answer.allowed || answer.denied) return answer
-    soFar.push(answer)
+    if (result.allowed || result.denied) return result
+    soFar.push(result)
   }
   return mergeRefusals(soFar)
 }
+
+const isFor = ({ group }: Authorizer, { groups }: UserInfo): boolean =>
+  group === undefined || groups.includes(group)
 
 function mergeRefusals(refusals: readonly Decision[]): Decision {
   const reasons = refusals.map((each) => each.reason).filter((reason) => reason !== '')
@@ -74,7 +79,6 @@ function mergeRules(all: readonly RulesOfUser[]): RulesOfUser {
 }
 
 const allowed: Decision = { allowed: true, reason: '' }
-const noOpinion_superusers: Decision = { allowed: false, reason: '' }
 const noRules: RulesOfUser = { resourceRules: [], nonResourceRules: [], incomplete: false }
 
 /** True for members of `system:masters`, whom no rule binds. */
@@ -82,7 +86,8 @@ export const isSuperuser = (user: UserInfo): boolean => user.groups.includes(wel
 
 /** Lets members of `system:masters` do everything, so that no broken policy can lock them out. */
 export const superusers: Authorizer = {
-  authorize: ({ user }) => (isSuperuser(user) ? allowed : noOpinion_superusers),
+  group: wellKnown.masters,
+  authorize: ({ user }) => (isSuperuser(user) ? allowed : noOpinion),
   rulesFor: () => noRules, // the binding of cluster-admin lists them
 }
 

@@ -99,6 +99,8 @@ export interface RulesOfUser {
 
 /** Decides who may do what. Local: RBAC; remote: SubjectAccessReview. */
 export interface Authorizer {
+  /** Has no opinion on users outside of this group, and is not consulted for them. */
+  readonly group?: string
   authorize(attributes: Attributes, signal: AbortSignal): Decision | Promise<Decision>
   rulesFor(
     user: UserInfo,

@@ -22,6 +22,7 @@ const readingVerbs = new Set(['get', 'list', 'watch'])
 /** Lets a machine see its own Pods and requests for certificates, and no others; what it may write is up to RBAC and `machineAdmission`. */
 export function machineAuthorizer(view: Pick<ClusterView, 'get'>): Authorizer {
   return {
+    group: machineIdentity.group,
     authorize: ({ user, verb, resource }, signal) => {
       const machine = machineNameOf(user)
       if (!machine || !resource || !readingVerbs.has(verb)) return noOpinion
