@@ -27,7 +27,7 @@ const context = openRegistry({
 const view = new LocalClusterView(context, async (_kind, object) => object)
 const bodies = new RequestBodies({
   read: () => Promise.reject(new Error('not used')),
-  charge: () => {},
+  cpu: { charge: () => {} },
 })
 const by = { owner: 'bench', signal }
 

@@ -18,12 +18,13 @@ export {
   reviewResources,
   type TokenRequestCall,
 } from './reviews/index.ts'
-export { RequestBodies, type RequestBodiesParts } from './serving/request-bodies.ts'
+export { RequestBodies, type RequestBodiesDeps } from './serving/request-bodies.ts'
 export {
-  type Extension,
+  checkVirtual,
   ResourceApi,
-  type ResourceApiParts,
+  type ResourceApiDeps,
   type ResourceHandler,
+  type VirtualResource,
 } from './serving/resource-api.ts'
 export { tokenRequestHandler, tokenSubresource } from './serving/token-request.ts'
 export {

@@ -1,7 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import type { Writable } from 'node:stream'
-import { firstServiceAddress, problemOfServiceRange, type RequestBodies } from '../api/index.ts'
-import { completeIdentity, type Revocations } from '../authn/index.ts'
+import { firstServiceAddress } from '../api/index.ts'
 import {
   type Clock,
   Closers,
@@ -10,35 +9,30 @@ import {
   type Logger,
   MetricsRegistry,
   neverFails,
-  notServed,
   WrongUsage,
 } from '../core/index.ts'
+import { checkPeriodically, type Pki } from '../pki/index.ts'
+import { LocalCluster } from './backend/local.ts'
 import {
-  checkPeriodically,
-  type Pki,
-  type ServingCertificate,
-  type ServingMaterial,
-} from '../pki/index.ts'
-import { type LocalCluster, openCluster } from './backend/local.ts'
-import { type Feature, type OpenFeatures, openFeatures, type ServerLocation } from './feature.ts'
+  type Feature,
+  type Listeners,
+  type OpenFeatures,
+  openFeatures,
+  type ServerLocation,
+} from './feature.ts'
 import { allFeatures } from './features/index.ts'
 import { addQuotaMetrics, type ProcessStats } from './metrics.ts'
-import { problemsOfServerOptions, type ServerOptions } from './options/options.ts'
+import type { ServerOptions } from './options/options.ts'
+import { problemsOfOptions } from './options/validate.ts'
 import type { VersionInfo } from './routes/routes.ts'
 import { afterNewCa, ensureAdminKubeconfig } from './startup/admin-kubeconfig.ts'
 import { runControllers } from './startup/controllers.ts'
-import { type Identity, openIdentity } from './startup/identity.ts'
+import { openIdentity, openStaticTokens } from './startup/identity.ts'
 import { OldCertificates } from './startup/old-certificates.ts'
-import { type Gate, openBodies, openGate } from './startup/port.ts'
+import { openBodies, openPort } from './startup/port.ts'
 import { migrateSecrets } from './startup/sealed-values.ts'
 import { advertiseAddress, urlOf } from './startup/serving-names.ts'
-import {
-  openClientCa,
-  openServing,
-  openState,
-  type ServerProcess,
-  type ServerState,
-} from './startup/state.ts'
+import { openClientCa, openServing, openState, type ServerProcess } from './startup/state.ts'
 import {
   type ApiLocation,
   ensureApiService,
@@ -47,21 +41,21 @@ import {
   watchRevocations,
 } from './startup/system-objects.ts'
 
-/** What an API server is made of. */
-export interface ApiServerParts {
+/** What an API server is created with. */
+export interface ApiServerDeps {
   readonly options: ServerOptions
   readonly dataDirectory: string
   readonly version: VersionInfo
   readonly clock: Clock
   readonly log: Logger
   readonly process: ServerProcess & { readonly stats: ProcessStats; readonly stdout: Writable }
-  /** Opened in this order; all there are unless given. */
+  /** Opened and started in this order; all features unless given. */
   readonly features?: readonly Feature[]
   /** Offers HTTP/2 or not, whatever the probe of the runtime finds; for tests. */
   readonly http2?: boolean
 }
 
-/** A server that answers requests. */
+/** A server that serves requests. */
 export interface Serving {
   /** For clients on this machine. */
   readonly url: string
@@ -69,40 +63,28 @@ export interface Serving {
   readonly adminKubeconfig: string
   readonly view: ClusterView
   readonly pki: Pki
-  /** What else listens where, by purpose, as `tunnel` for agents. */
-  readonly places: Readonly<Record<string, string>>
+  /** Further addresses on which it listens, by purpose, as `tunnel` for agents. */
+  readonly listeners: Listeners
 }
 
 const minuteMs = 60_000
-
-/** What the cluster asks back for and what can only be opened after it. */
-interface LateParts {
-  identity?: Identity
-  revocations?: Revocations
-  features?: OpenFeatures
-}
 
 /** The API server on an embedded store, from its data directory to its port. */
 export class ApiServer implements Component {
   readonly name = 'api-server'
   readonly failed = neverFails()
-  readonly #parts: ApiServerParts
+  readonly #deps: ApiServerDeps
   readonly #closers: Closers
-  readonly #ending = new AbortController()
+  readonly #stopping = new AbortController()
   #serving: Serving | undefined
-  #port: number | undefined
-  #certificate: ServingCertificate | undefined
 
-  constructor(parts: ApiServerParts) {
-    const problems = [
-      ...problemsOfServerOptions(parts.options),
-      ...parts.options.serviceClusterIpRange.flatMap((cidr) => problemOfServiceRange(cidr) ?? []),
-    ]
+  constructor(deps: ApiServerDeps) {
+    const problems = problemsOfOptions(deps.options)
     if (problems.length > 0) throw new WrongUsage(problems.join('\n'))
     // Every feature listens to it; that is no leak.
-    setMaxListeners(0, this.#ending.signal)
-    this.#parts = parts
-    this.#closers = new Closers(parts.log)
+    setMaxListeners(0, this.#stopping.signal)
+    this.#deps = deps
+    this.#closers = new Closers(deps.log)
   }
 
   /** Where it serves; only after `start`. */
@@ -111,164 +93,66 @@ export class ApiServer implements Component {
     return this.#serving
   }
 
+  /**
+   * In this order: state is opened, features are opened, the cluster accepts writes, the port is opened, features are
+   * started. So no write bypasses an admission plugin, and no request finds half of the server.
+   */
   async start(): Promise<void> {
-    const { options, clock, log } = this.#parts
-    const { signal } = this.#ending
-    const state = await openState(this.#parts.dataDirectory, this.#parts, this.#closers)
-    const { pki, directory } = state
-    await pki.followClusterCa(signal)
-    const [serviceCidr = ''] = options.serviceClusterIpRange
-    const known: LateParts = {}
-    const cluster = this.#openCluster(state, known)
-    await ensureNamespaces(cluster.view, signal)
-    await migrateSecrets({ store: state.store, view: cluster.view, log }, state.sealed, signal)
-    await preparePolicy(cluster, { log, signal }, this.#closers)
-    const revocations = await watchRevocations(cluster.view, { clock, log }, this.#closers)
-    const registry = new MetricsRegistry()
-    addQuotaMetrics(registry, cluster.context.quota)
-    const work = openBodies(options, this.#closers)
-    const made = { ...work, known, revocations }
-    const features = await this.#openFeatures(cluster, state, registry, made)
-    const old = new OldCertificates({ pki, view: cluster.view, clock, log, signal })
-    old.start()
+    const { options, clock, log } = this.#deps
+    const { signal } = this.#stopping
+    const base = await openBase(this.#deps, this.#closers, signal)
+    const { cluster, pki } = base
+    const features = await this.#openFeatures(base)
     const identity = await openIdentity({
-      options,
-      onCertificate: (certificate, socket) => old.saw(certificate, socket),
-      clientCa: await openClientCa(options, pki, { log, signal }),
-      tokens: features.tokens,
-      anonymousPaths: features.anonymousPaths,
-      apiAudiences: features.apiAudiences,
-      clock,
-      log,
-      signal,
-    })
-    Object.assign(known, { identity, revocations, features })
-    const serviceAddress = firstServiceAddress(serviceCidr)
-    const certificate = await openServing(options, pki, serviceAddress, { clock, log })
-    this.#certificate = certificate
-    this.#closers.add('serving certificate', () => certificate.close())
-    afterNewCa(pki, { name: 'serving certificate', run: () => certificate.check(), log })
-    const gate = await openGate(
-      {
-        ...this.#parts,
-        directory,
-        identity,
-        cluster,
-        revocations,
-        certificate,
-        features,
-        registry,
-        ...work,
-      },
-      this.#closers,
-    )
-    this.#port = gate.port
-    await this.#announce(cluster, gate, {
-      pki,
-      serviceAddress,
-      path: directory.adminKubeconfig,
+      ...base,
       features,
+      clientCa: await openClientCa(options, pki, { log, signal }),
     })
+    cluster.acceptWrites({ ...features, ...identity, issueToken: features.issuer?.issue })
+    await ensureNamespaces(cluster.view, signal)
+    await base.removeSecrets()
+    await preparePolicy(cluster, { log, signal }, this.#closers)
+    const { certificates } = identity
+    new OldCertificates({ pki, view: cluster.view, certificates, clock, log, signal }).start()
+    const port = await openPort({ ...base, identity, features }, this.#closers)
+    const listeners = await this.#announce(base, features, port.port)
+    port.ready()
+    const url = urlOf(advertiseAddress(options), port.port)
+    this.#serving = {
+      url,
+      port: port.port,
+      adminKubeconfig: base.directory.adminKubeconfig,
+      view: cluster.view,
+      pki,
+      listeners,
+    }
+    log.info({ url }, 'serving')
   }
 
   async stop(deadline: AbortSignal): Promise<void> {
-    this.#ending.abort()
+    this.#stopping.abort()
     await this.#closers.closeAll(deadline)
   }
 
-  #openCluster({ store }: ServerState, known: LateParts): LocalCluster {
-    const { options, clock, log } = this.#parts
-    const [serviceCidr = '', ...moreCidrs] = options.serviceClusterIpRange
-    return openCluster({
-      store,
-      clock,
-      log,
-      serviceCidrs: [serviceCidr, ...moreCidrs],
-      limits: options,
-      issueToken: async (call, signal) => {
-        if (!known.features?.issueToken) throw notServed()
-        return known.features.issueToken(call, signal)
-      },
-      authenticateToken: async (token, audiences, signal) => {
-        const found = await known.identity?.bearer.authenticateToken(token, signal, audiences)
-        if (!found) return undefined
-        // Whoever is refused here must not be vouched for to others.
-        known.revocations?.check(found)
-        return completeIdentity(found)
-      },
-    })
-  }
-
-  async #openFeatures(
-    cluster: LocalCluster,
-    { directory, pki, sealed }: ServerState,
-    metrics: MetricsRegistry,
-    made: {
-      readonly known: LateParts
-      readonly revocations: Revocations
-      readonly bodies: RequestBodies
-    },
-  ): Promise<OpenFeatures> {
-    const { options, version, clock, log } = this.#parts
-    const { known, revocations, bodies } = made
-    const features = await openFeatures(this.#parts.features ?? allFeatures, {
-      options,
-      version,
-      directory,
-      pki,
-      sealed,
+  #openFeatures(base: Base): Promise<OpenFeatures> {
+    const { cluster, certificate } = base
+    return openFeatures(this.#deps.features ?? allFeatures, {
+      ...base,
       view: cluster.view,
       authorizer: cluster.authorizer,
-      revocations,
-      metrics,
-      clock,
-      log,
-      serving: () => this.#servingMaterial(),
-      bodies,
-      authenticate: async (request, signal) => {
-        const found = await known.identity?.authenticator.authenticate(request, signal)
-        if (found) revocations.check(found)
-        return found
-      },
-      fileToken: (id) => known.identity?.fileToken(id),
-      location: () => this.#location(),
-      signal: this.#ending.signal,
+      serving: certificate,
       onClose: (name, close) => this.#closers.add(name, close),
     })
-    cluster.addAdmissions(features.admissions)
-    return features
   }
 
-  #servingMaterial(): ServingMaterial {
-    if (!this.#certificate) throw new Error('the serving certificate is not read yet')
-    return this.#certificate.current
-  }
-
-  #location(): ServerLocation {
-    const port = this.#port
-    if (port === undefined) throw new Error('the port is not open yet')
-    const host = this.#parts.options.externalHostname ?? advertiseAddress(this.#parts.options)
-    return { host, port, url: urlOf(host, port) }
-  }
-
-  /** Tells the cluster and the administrator where the server is, and starts the controllers. */
-  async #announce(
-    { view }: LocalCluster,
-    gate: Gate,
-    facts: {
-      readonly pki: Pki
-      readonly serviceAddress: string
-      readonly path: string
-      readonly features: OpenFeatures
-    },
-  ): Promise<void> {
-    const { options, clock, log } = this.#parts
-    const { pki, serviceAddress, path, features } = facts
-    const { port } = gate
-    const location = { serviceAddress, advertiseAddress: advertiseAddress(options), port }
-    await this.#keepApiService(view, location)
-    const url = urlOf(advertiseAddress(options), port)
-    await this.#keepAdminKubeconfig(path, pki, url)
+  /** Writes where the server is to the cluster and the administrator's kubeconfig, starts features and controllers. */
+  async #announce(base: Base, features: OpenFeatures, port: number): Promise<Listeners> {
+    const { options, clock, log } = this.#deps
+    const { cluster, pki, serviceAddress, directory } = base
+    const address = advertiseAddress(options)
+    const { view } = cluster
+    await this.#keepApiService(view, { serviceAddress, advertiseAddress: address, port })
+    await this.#keepAdminKubeconfig(directory.adminKubeconfig, pki, urlOf(address, port))
     const controllers = new AbortController()
     const running = runControllers(
       {
@@ -288,27 +172,64 @@ export class ApiServer implements Component {
       controllers.abort()
       await running
     })
-    await features.listening()
-    gate.ready()
-    this.#serving = { url, port, adminKubeconfig: path, view, pki, places: features.places() }
-    log.info({ url }, 'serving')
+    return features.start({ location: locationOf(options, port) })
   }
 
-  /** Writes the Service of the API, and again when somebody has changed or deleted it. */
+  /** Writes the Service of the API, and again when it was changed or deleted. */
   async #keepApiService(view: ClusterView, location: ApiLocation): Promise<void> {
-    const { log } = this.#parts
-    const { signal } = this.#ending
+    const { log } = this.#deps
+    const { signal } = this.#stopping
     const ensure = () => ensureApiService(view, location, log, signal)
     await ensure()
     checkPeriodically(ensure, { name: 'API service', everyMs: minuteMs, log, signal })
   }
 
-  /** Writes the administrator's kubeconfig, and again whenever its certificate nears its end. */
+  /** Writes the administrator's kubeconfig, and again before its certificate expires. */
   async #keepAdminKubeconfig(path: string, pki: Pki, url: string): Promise<void> {
-    const { clock, log } = this.#parts
+    const { clock, log } = this.#deps
     const ensure = () => ensureAdminKubeconfig(path, pki, url, clock)
     await ensure()
-    checkPeriodically(ensure, { name: 'admin kubeconfig', log, signal: this.#ending.signal })
+    checkPeriodically(ensure, { name: 'admin kubeconfig', log, signal: this.#stopping.signal })
     afterNewCa(pki, { name: 'admin kubeconfig', run: ensure, log })
+  }
+}
+
+function locationOf(options: ServerOptions, port: number): ServerLocation {
+  const host = options.externalHostname ?? advertiseAddress(options)
+  return { host, port, url: urlOf(host, port) }
+}
+
+type Base = Awaited<ReturnType<typeof openBase>>
+
+/** Everything that features build on. */
+async function openBase(deps: ApiServerDeps, closers: Closers, signal: AbortSignal) {
+  const { options, clock, log } = deps
+  const state = await openState(deps.dataDirectory, deps, closers)
+  const { pki, store, sealed } = state
+  await pki.followClusterCa(signal)
+  const [serviceCidr = '', ...moreCidrs] = options.serviceClusterIpRange
+  const serviceCidrs = [serviceCidr, ...moreCidrs] as const
+  const cluster = new LocalCluster({ store, clock, log, serviceCidrs, limits: options })
+  const { view } = cluster
+  const removeSecrets = await migrateSecrets({ store, view, log }, sealed, signal)
+  const revocations = await watchRevocations(view, { clock, log }, closers)
+  const serviceAddress = firstServiceAddress(serviceCidr)
+  const certificate = await openServing(options, pki, serviceAddress, { clock, log })
+  closers.add('serving certificate', () => certificate.close())
+  afterNewCa(pki, { name: 'serving certificate', run: () => certificate.check(), log })
+  const metrics = new MetricsRegistry()
+  addQuotaMetrics(metrics, cluster.context.quota)
+  return {
+    ...deps,
+    ...state,
+    ...openBodies(options, closers),
+    cluster,
+    removeSecrets,
+    revocations,
+    serviceAddress,
+    certificate,
+    metrics,
+    tokenFile: await openStaticTokens({ options, log, signal }),
+    signal,
   }
 }

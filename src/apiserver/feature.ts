@@ -1,38 +1,39 @@
 import {
   type Controller,
-  type Extension,
   type ExtraResource,
   type ExtraSubresource,
   type IssueToken,
   kindDefinitions,
   type RequestBodies,
   type ResourceHandler,
+  type VirtualResource,
 } from '../api/index.ts'
-import type { Revocations, StructuredToken, TokenAuthenticator } from '../authn/index.ts'
-import type {
-  Admission,
-  Authentication,
-  AuthenticationRequest,
-  Authorizer,
-  Clock,
-  ClusterView,
-  Dialer,
-  Logger,
-  MetricsRegistry,
-  SealedValues,
+import type { Revocations, TokenAuthenticator, TokenFile } from '../authn/index.ts'
+import {
+  type Admission,
+  ApiError,
+  type Authorizer,
+  type Backend,
+  type Clock,
+  type ClusterView,
+  type Dialer,
+  type Logger,
+  type MetricsRegistry,
+  type SealedValues,
 } from '../core/index.ts'
-import type { Pki, ServingMaterial } from '../pki/index.ts'
+import type { Pki, ServingCertificate } from '../pki/index.ts'
+import { connectTcp, TargetUnreachable } from '../tunnel/index.ts'
 import type { DataDirectory } from './data-directory/index.ts'
-import { directDialer } from './direct-dialer.ts'
+import { defaultDialTimeoutMs } from './limits.ts'
 import type { ServerOptions } from './options/options.ts'
-import type { UpgradeHandler } from './pipeline/types.ts'
 import type { PathRoute } from './routes/route.ts'
 import type { VersionInfo } from './routes/routes.ts'
+import { hostAndPort } from './startup/serving-names.ts'
 
-/** What a feature builds on: the cluster is open, the port is not. */
-export interface FeatureContext {
+/** What a feature is opened with. The cluster can be read; it accepts no write before all features are open. */
+export interface OpenContext {
   readonly options: ServerOptions
-  /** What `/version` says. */
+  /** As `/version` returns it. */
   readonly version: VersionInfo
   readonly directory: DataDirectory
   readonly pki: Pki
@@ -40,35 +41,31 @@ export interface FeatureContext {
   readonly sealed: SealedValues
   readonly view: ClusterView
   readonly authorizer: Authorizer
-  /** Who is revoked, for ports that a feature opens itself; the API's own are looked after. */
+  /** For ports that a feature opens itself; the pipeline checks those of the API. */
   readonly revocations: Pick<Revocations, 'isRevoked' | 'onRevoked'>
   readonly metrics: MetricsRegistry
   readonly clock: Clock
   readonly log: Logger
   /** Opens connections to Pods, Services and nodes, as `--egress` says. */
   readonly dialer: Dialer
-  /** The certificate that the port shows; known once the port is open. */
-  readonly serving: () => ServingMaterial
+  /** The serving certificate of the port. */
+  readonly serving: ServingCertificate
   /** Reads and decodes the bodies of requests, within the server's limits. */
   readonly bodies: RequestBodies
-  /** For whom credentials are that do not say it; known once the port is open. */
-  readonly apiAudiences: () => readonly string[]
-  /** Who a request comes from, asked anew while a stream lives on; a credential that is refused or revoked is a 401. */
-  readonly authenticate: (
-    request: AuthenticationRequest,
-    signal: AbortSignal,
-  ) => Promise<Authentication | undefined>
-  /** The token of the token file that has this id, once that file is read. */
-  readonly fileToken: (id: string) => StructuredToken | undefined
-  /** Where the outside reaches the server; known once the port is open. */
-  readonly location: () => ServerLocation
-  /** Aborts when the server ends. */
+  /** The tokens of `--token-auth-file`. */
+  readonly tokenFile: TokenFile | undefined
+  /** Aborts when the server stops. */
   readonly signal: AbortSignal
-  /** What is to be closed at the end, the last one first. */
+  /** Has something closed when the server stops, in reverse order. */
   readonly onClose: (name: string, close: (deadline: AbortSignal) => void | Promise<void>) => void
 }
 
-/** Where a server is reached. */
+/** What a feature is started with: the port is open. */
+export interface StartContext {
+  readonly location: ServerLocation
+}
+
+/** Where clients reach the server. */
 export interface ServerLocation {
   /** Name or address. */
   readonly host: string
@@ -76,31 +73,46 @@ export interface ServerLocation {
   readonly url: string
 }
 
+/** Addresses on which a feature listens, by purpose. */
+export type Listeners = Readonly<Record<string, string>>
+
 /** What a feature adds to the server. */
 export interface FeatureParts {
-  /** Kinds of bearer tokens, asked after the token file. */
-  readonly tokens?: readonly TokenAuthenticator[]
+  /** Kinds of bearer tokens, examined after the token file. */
+  readonly tokens?: readonly FeatureToken[]
   readonly routes?: readonly PathRoute[]
   readonly subresources?: readonly FeatureSubresource[]
   readonly resources?: readonly FeatureResource[]
+  /** Serves `services/proxy`, `pods/proxy` and `nodes/proxy`. */
+  readonly serviceProxy?: ServiceProxyPart
+  /** Run after the plugins of `backend/admission.ts`. */
   readonly admissions?: readonly Admission[]
-  /** Makes the tokens that TokenRequest asks for, also within the server. */
-  readonly issueToken?: IssueToken
-  /** For whom credentials of the API server are, once the port is open. */
-  readonly apiAudiences?: () => readonly string[]
-  /** Exact paths that requests without a credential may ask for; RBAC still decides. */
+  readonly issuer?: TokenIssuer
+  /** Exact paths that anonymous requests may use; RBAC still decides. */
   readonly anonymousPaths?: readonly string[]
   /** Dials for the features that are opened after this one. */
   readonly dialer?: Dialer
-  /** What else listens where, by purpose, once the port is open. */
-  readonly places?: () => Readonly<Record<string, string>>
-  /** Called once the port is open, before the server says that it is ready. */
-  readonly onListening?: () => Promise<void>
   /** Run while the server serves. */
   readonly controllers?: readonly Controller[]
+  /** Called once, when the port is open and the cluster accepts writes, before the server is ready. */
+  start?(context: StartContext): Promise<Listeners | void>
 }
 
-/** A resource that a feature answers for, as API discovery shows it. */
+/** A kind of bearer token. */
+interface FeatureToken {
+  readonly authenticator: TokenAuthenticator
+  /** `own`: the tokens name their audiences. `api`: they name none, and are for the API server only. */
+  readonly audiences: 'own' | 'api'
+}
+
+/** Issues the tokens of service accounts. */
+interface TokenIssuer {
+  readonly issue: IssueToken
+  /** The audiences of the API server's own tokens. */
+  readonly apiAudiences: readonly string[]
+}
+
+/** A resource that a feature serves, as API discovery shows it. */
 interface FeatureResource {
   readonly entry: ExtraResource
   readonly handle: ResourceHandler
@@ -110,73 +122,84 @@ interface FeatureResource {
 export interface FeatureSubresource {
   readonly entry: ExtraSubresource
   readonly handle: ResourceHandler
-  /** Answers requests to leave HTTP; without one they are refused. */
-  readonly upgrade?: UpgradeHandler
 }
 
-/** A part of the product that lives in the API server; opened in the order of one list. */
-export type Feature = (context: FeatureContext) => Promise<FeatureParts>
+/** Serves proxied requests. */
+export interface ServiceProxyPart {
+  /** Of the core group, as API discovery shows them. */
+  readonly subresources: readonly ExtraSubresource[]
+  readonly proxy: { readonly serve: Backend['handle']; readonly upgrade: Backend['upgrade'] }
+}
 
-/** A resource or subresource of a feature as the resource API checks and calls it. */
-export interface FeatureExtension extends Extension {
-  readonly upgrade?: UpgradeHandler | undefined
+/** A part of the product in the API server, opened and started in the order of one list. */
+export interface Feature {
+  readonly name: string
+  open(context: OpenContext): Promise<FeatureParts>
 }
 
 /** What all features together add to the server. */
-export interface OpenFeatures
-  extends Required<
-    Omit<FeatureParts, 'subresources' | 'resources' | 'issueToken' | 'onListening' | 'dialer'>
-  > {
+export interface OpenFeatures {
+  readonly tokens: readonly FeatureToken[]
+  readonly routes: readonly PathRoute[]
+  readonly admissions: readonly Admission[]
+  readonly controllers: readonly Controller[]
+  readonly anonymousPaths: readonly string[]
+  readonly issuer: TokenIssuer | undefined
+  readonly serviceProxy: ServiceProxyPart | undefined
   /** By `group/version/resource/subresource`. */
-  readonly extensions: ReadonlyMap<string, FeatureExtension>
-  readonly extras: readonly ExtraSubresource[]
-  readonly live: readonly ExtraResource[]
-  readonly issueToken?: IssueToken | undefined
-  /** Tells all features that the port is open. */
-  listening(): Promise<void>
+  readonly virtual: ReadonlyMap<string, VirtualResource>
+  /** All subresources and resources, for API discovery. */
+  readonly subresources: readonly ExtraSubresource[]
+  readonly resources: readonly ExtraResource[]
+  /** Starts the features one after another. */
+  start(context: StartContext): Promise<Listeners>
 }
 
 /** Opens the features one after another. */
 export async function openFeatures(
   features: readonly Feature[],
-  context: Omit<FeatureContext, 'dialer' | 'apiAudiences'>,
+  context: Omit<OpenContext, 'dialer'>,
 ): Promise<OpenFeatures> {
   const opened: FeatureParts[] = []
   let dialer = directDialer()
-  const apiAudiences = () => opened.flatMap((parts) => parts.apiAudiences?.() ?? [])
   for (const feature of features) {
-    const parts = await feature({ ...context, dialer, apiAudiences })
+    const parts = await feature.open({ ...context, dialer })
     dialer = parts.dialer ?? dialer
     opened.push(parts)
   }
   const subresources = opened.flatMap((parts) => parts.subresources ?? [])
   const resources = opened.flatMap((parts) => parts.resources ?? [])
+  const serviceProxy = opened.find((parts) => parts.serviceProxy)?.serviceProxy
   return {
     tokens: opened.flatMap((parts) => parts.tokens ?? []),
     routes: opened.flatMap((parts) => parts.routes ?? []),
     admissions: opened.flatMap((parts) => parts.admissions ?? []),
     controllers: opened.flatMap((parts) => parts.controllers ?? []),
     anonymousPaths: opened.flatMap((parts) => parts.anonymousPaths ?? []),
-    apiAudiences,
-    issueToken: opened.find((parts) => parts.issueToken)?.issueToken,
-    places: () => Object.assign({}, ...opened.map((parts) => parts.places?.())),
-    listening: async () => {
-      for (const parts of opened) await parts.onListening?.()
-    },
-    extensions: new Map([
-      ...subresources.map((each) => [pathOf(each.entry), extensionOf(each)] as const),
+    issuer: opened.find((parts) => parts.issuer)?.issuer,
+    serviceProxy,
+    virtual: new Map([
+      ...subresources.map((each) => [pathOf(each.entry), virtualOf(each)] as const),
       ...resources.map(({ entry: { verbs, namespaced, ...entry }, handle }) => {
-        const extension: FeatureExtension = { verbs, namespaced, handle }
-        return [pathOf({ ...entry, name: '' }), extension] as const
+        const virtual: VirtualResource = { verbs, namespaced, handle }
+        return [pathOf({ ...entry, name: '' }), virtual] as const
       }),
     ]),
-    extras: subresources.map(({ entry }) => entry),
-    live: resources.map(({ entry }) => entry),
+    subresources: [
+      ...subresources.map(({ entry }) => entry),
+      ...(serviceProxy?.subresources ?? []),
+    ],
+    resources: resources.map(({ entry }) => entry),
+    start: async (started) => {
+      const listeners: Record<string, string> = {}
+      for (const parts of opened) Object.assign(listeners, await parts.start?.(started))
+      return listeners
+    },
   }
 }
 
 /** A subresource is in the scope of its parent, which is a stored kind. */
-function extensionOf({ entry, handle, upgrade }: FeatureSubresource): FeatureExtension {
+function virtualOf({ entry, handle }: FeatureSubresource): VirtualResource {
   const parent = kindDefinitions.find(
     ({ kind }) =>
       kind.group === entry.group &&
@@ -184,13 +207,30 @@ function extensionOf({ entry, handle, upgrade }: FeatureSubresource): FeatureExt
       kind.resource === entry.resource,
   )
   if (!parent) throw new Error(`no kind has the resource ${pathOf(entry)}`)
-  return { verbs: entry.verbs, namespaced: parent.kind.namespaced, handle, upgrade }
+  return { verbs: entry.verbs, namespaced: parent.kind.namespaced, handle }
 }
 
-const pathOf = ({
+/** As metrics and the resource API look up resources. */
+export const pathOf = ({
   group,
   version,
   resource,
   name,
 }: Pick<ExtraSubresource, 'group' | 'version' | 'resource' | 'name'>): string =>
   `${group}/${version}/${resource}/${name}`
+
+/** Dials by TCP, with a timeout. */
+export function directDialer(timeoutMs = defaultDialTimeoutMs): Dialer {
+  return {
+    dial: async ({ host, port }, signal) => {
+      try {
+        return await connectTcp({ host, port }, { timeoutMs, signal, allowHalfOpen: false })
+      } catch (cause) {
+        signal.throwIfAborted()
+        if (!(cause instanceof TargetUnreachable)) throw cause
+        const message = `cannot reach ${hostAndPort(host, port)}: ${cause.message}`
+        throw new ApiError('ServiceUnavailable', message, { cause })
+      }
+    },
+  }
+}

@@ -1,10 +1,11 @@
-export { ApiServer, type ApiServerParts, type Serving } from './api-server.ts'
+export { ApiServer, type ApiServerDeps, type Serving } from './api-server.ts'
 export type {
   Feature,
-  FeatureContext,
   FeatureParts,
   FeatureSubresource,
+  OpenContext,
   ServerLocation,
+  StartContext,
 } from './feature.ts'
 export type { ProcessStats } from './metrics.ts'
 export { type ServerOptions, serverOptions } from './options/index.ts'

@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { MetricsRegistry, systemClock } from '../core/index.ts'
 import { AuditRecorder } from './audit/recorder.ts'
-import { defaultFairnessLimits, Fairness } from './fairness/fairness.ts'
+import { Fairness } from './fairness/fairness.ts'
+import { defaultFairnessLimits } from './limits.ts'
 import {
   addEventLoopMetrics,
   addProcessMetrics,
@@ -9,8 +10,8 @@ import {
   RequestMetrics,
 } from './metrics.ts'
 import { ConnectionGate } from './pipeline/connection-gate.ts'
-import { partsWith, type Running, serve } from './pipeline/pipeline.suite.ts'
-import { createPathRoutes } from './routes/route.ts'
+import { depsWith, type Running, serve } from './pipeline/pipeline.suite.ts'
+import { type PathRoute, PathRoutes } from './routes/route.ts'
 import { metricsRoute, versionRoute } from './routes/routes.ts'
 
 const running: Running[] = []
@@ -21,12 +22,8 @@ afterEach(async () => {
 describe('requests are counted by what they were', () => {
   async function pageAfter(...asked: [string, string][]): Promise<string> {
     const registry = new MetricsRegistry()
-    const metrics = new RequestMetrics(registry, {
-      clock: systemClock,
-      isServed: ({ resource, subresource }) =>
-        resource === 'pods' && ['', 'status'].includes(subresource),
-    })
-    const server = await serve('HTTP/1.1', partsWith({ metrics }))
+    const metrics = new RequestMetrics(registry, systemClock, ['/v1/serviceaccounts/token'])
+    const server = await serve('HTTP/1.1', depsWith({ metrics }))
     running.push(server)
     for (const [method, path] of asked) {
       await server.ask(path, { method, headers: { authorization: 'Bearer ann' } })
@@ -53,6 +50,21 @@ describe('requests are counted by what they were', () => {
     )
   })
 
+  test.each([
+    ['/api/v1/pods', true],
+    ['/api/v1/namespaces/a/pods/b/status', true],
+    ['/api/v1/namespaces/a/configmaps/b/status', false],
+    ['/api/v1/namespaces/a/serviceaccounts/b/token', true],
+    ['/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', true],
+    ['/api/v2/pods', false],
+    ['/api/v1/constructor', false],
+  ])('the labels of %s name its resource, because it is served: %s', async (path, isServed) => {
+    const page = await pageAfter(['GET', path])
+    expect(page.includes('apiserver_request_total{') && !page.includes(',resource=""')).toBe(
+      isServed,
+    )
+  })
+
   test('how long they took is measured, but not of watches', async () => {
     const page = await pageAfter(['GET', '/version'], ['GET', '/api/v1/pods?watch=1'])
     const counts = page.match(/^apiserver_request_duration_seconds_count.*$/gm)
@@ -65,7 +77,7 @@ test('/metrics shows requests, load, process and event loop; /version the versio
   const auditSink = { write: () => {}, dropped: 3, close: () => Promise.resolve() }
   const audit = new AuditRecorder({ sink: auditSink, clock: systemClock })
   const fairness = new Fairness(defaultFairnessLimits)
-  const metrics = new RequestMetrics(registry, { clock: systemClock, isServed: () => true })
+  const metrics = new RequestMetrics(registry, systemClock)
   const version = {
     major: '1',
     minor: '36',
@@ -77,8 +89,9 @@ test('/metrics shows requests, load, process and event loop; /version the versio
     compiler: '',
     platform: 'linux/amd64',
   }
-  const paths = createPathRoutes([metricsRoute(registry), versionRoute(version)])
-  const server = await serve('HTTP/1.1', partsWith({ metrics, fairness, audit, paths }))
+  const table = new PathRoutes([metricsRoute(registry), versionRoute(version)])
+  const paths: PathRoute['handle'] = (...args) => table.handle(...args)
+  const server = await serve('HTTP/1.1', depsWith({ metrics, fairness, audit, paths }))
   running.push(server)
   const connections = new ConnectionGate({ total: 1, perAddress: 1 })
   const pipeline = server.pipeline

@@ -1,6 +1,13 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import type { QuotaStore } from '../api/index.ts'
-import type { Counter, Histogram, MetricsRegistry, RequestInfo } from '../core/index.ts'
+import { kindDefinitions, type QuotaStore, reviewResources } from '../api/index.ts'
+import type {
+  Clock,
+  Counter,
+  Histogram,
+  Kind,
+  MetricsRegistry,
+  RequestInfo,
+} from '../core/index.ts'
 import type { AuditRecorder, AuditSink } from './audit/recorder.ts'
 import type { PoolName } from './fairness/fair-queue.ts'
 import type { Fairness } from './fairness/fairness.ts'
@@ -8,7 +15,7 @@ import type { ConnectionGate } from './pipeline/connection-gate.ts'
 import type { Exchange } from './pipeline/exchange.ts'
 
 const labels = ['verb', 'group', 'version', 'resource', 'subresource', 'scope'] as const
-// kube-apiserver's, and three finer ones in front: most of our answers take less than its first.
+// kube-apiserver's, and three finer ones in front: most of our responses take less than its first.
 const buckets = [
   0.0001, 0.0005, 0.001, 0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6,
   8, 10, 15, 20, 30, 45, 60,
@@ -36,8 +43,9 @@ type Duration = ReturnType<Histogram['with']>
 
 /** Counts requests and how long they took, under kube-apiserver's names. */
 export class RequestMetrics {
-  readonly #monotonic: () => number
-  readonly #isServed: (info: RequestInfo) => boolean
+  readonly #clock: Pick<Clock, 'monotonic'>
+  /** As `group/version/resource/subresource`. Others do not become labels: clients can request any number of them. */
+  readonly #served: ReadonlySet<string>
   readonly #totals: Counter
   readonly #durations: Histogram
   readonly #totalOf = new Map<string, Total>()
@@ -45,14 +53,12 @@ export class RequestMetrics {
 
   constructor(
     registry: MetricsRegistry,
-    options: {
-      readonly clock: { monotonic(): number }
-      /** Only resources and subresources that exist become labels: anybody can ask for any number of others. */
-      readonly isServed: (info: RequestInfo) => boolean
-    },
+    clock: Pick<Clock, 'monotonic'>,
+    /** Resources and subresources of features, as `group/version/resource/subresource`. */
+    ofFeatures: Iterable<string> = [],
   ) {
-    this.#monotonic = () => options.clock.monotonic()
-    this.#isServed = options.isServed
+    this.#clock = clock
+    this.#served = new Set([...servedPaths(), ...ofFeatures])
     this.#totals = registry.counter(
       'apiserver_request_total',
       'Requests by what they were and how they ended.',
@@ -60,19 +66,22 @@ export class RequestMetrics {
     )
     this.#durations = registry.histogram(
       'apiserver_request_duration_seconds',
-      'Time from a request to its complete answer, watches and streams left out.',
+      'Time from a request to its complete response, without watches and streams.',
       { labels, buckets },
     )
   }
 
   complete(exchange: Exchange): void {
     const { info, longRunning } = exchange
-    const values =
-      info.isResourceRequest && !this.#isServed(info) ? unknownOf(info) : valuesOf(info)
+    const values = this.#isKnown(info) ? valuesOf(info) : unknownOf(info)
     const key = values.join(' ')
     this.#total(`${key} ${exchange.code}`, values, exchange.code).inc()
     if (longRunning) return
-    this.#duration(key, values).observe((this.#monotonic() - exchange.startedAt) / 1_000)
+    this.#duration(key, values).observe((this.#clock.monotonic() - exchange.startedAt) / 1_000)
+  }
+
+  #isKnown({ isResourceRequest, group, version, resource, subresource }: RequestInfo): boolean {
+    return !isResourceRequest || this.#served.has(`${group}/${version}/${resource}/${subresource}`)
   }
 
   #total(key: string, values: readonly string[], code: number): Total {
@@ -92,6 +101,18 @@ export class RequestMetrics {
     }
     return duration
   }
+}
+
+function servedPaths(): string[] {
+  const path = ({ group, version, resource }: Kind, subresource = ''): string =>
+    `${group}/${version}/${resource}/${subresource}`
+  return [
+    ...kindDefinitions.flatMap(({ kind, subresources }) => [
+      path(kind),
+      ...subresources.map(({ name }) => path(kind, name)),
+    ]),
+    ...reviewResources.map((kind) => path(kind)),
+  ]
 }
 
 function valuesOf(info: RequestInfo): string[] {
@@ -114,19 +135,19 @@ function scopeOf(info: RequestInfo): string {
   return info.namespace === '' ? 'cluster' : 'namespace'
 }
 
-/** What only the process itself knows; the command line passes it in. */
+/** Numbers of the process; the command line passes them in. */
 export interface ProcessStats {
   /** CPU time used so far, user and system together. */
   cpuSeconds(): number
   residentBytes(): number
   heapBytes(): number
-  /** `undefined` where the system does not tell. */
+  /** `undefined` where the system does not support it. */
   openFileDescriptors(): number | undefined
   /** Epoch seconds. */
   readonly startTimeSeconds: number
 }
 
-/** Shows the process under the names that every Prometheus dashboard knows. */
+/** Exposes the process under the names that Prometheus dashboards expect. */
 export function addProcessMetrics(registry: MetricsRegistry, stats: ProcessStats): void {
   const gauge = (name: string, help: string, read: () => number | undefined): void =>
     registry.observed('gauge', name, help, () => {
@@ -142,14 +163,14 @@ export function addProcessMetrics(registry: MetricsRegistry, stats: ProcessStats
   gauge('nodejs_heap_size_used_bytes', 'Memory of JavaScript objects.', () => stats.heapBytes())
 }
 
-/** Measures by how much the event loop comes late; the function that is returned ends it. */
+/** Measures the delay of the event loop; returns how to stop that. */
 export function addEventLoopMetrics(registry: MetricsRegistry): () => void {
   const delay = monitorEventLoopDelay({ resolution: 50 })
   delay.enable()
   registry.observed(
     'gauge',
     'nodejs_eventloop_lag_seconds',
-    'By how much the event loop came late since the page was last shown.',
+    'Delay of the event loop since the metrics were last read.',
     () => {
       const samples = [0.5, 0.9, 0.99].map((quantile) => ({
         labels: { quantile: String(quantile) },
@@ -162,8 +183,8 @@ export function addEventLoopMetrics(registry: MetricsRegistry): () => void {
   return () => void delay.disable()
 }
 
-/** The parts of the server that keep numbers of their own. */
-export interface ServerParts {
+/** The components of the server that count. */
+export interface CountingComponents {
   readonly fairness: Fairness
   readonly pipeline: { readonly longRunning: number }
   readonly audit: AuditRecorder
@@ -171,9 +192,9 @@ export interface ServerParts {
   readonly connections: ConnectionGate
 }
 
-/** Shows how busy the server is, under kube-apiserver's names where it has one. */
-export function addServerMetrics(registry: MetricsRegistry, parts: ServerParts): void {
-  const { fairness, pipeline, audit, auditSink, connections } = parts
+/** Exposes the load of the server, under kube-apiserver's names where it has one. */
+export function addServerMetrics(registry: MetricsRegistry, components: CountingComponents): void {
+  const { fairness, pipeline, audit, auditSink, connections } = components
   const byKind = (kinds: readonly PoolName[], read: (kind: PoolName) => number) => () =>
     kinds.map((kind) => ({ labels: { request_kind: kind }, value: read(kind) }))
   const queued = ['readOnly', 'mutating'] as const
@@ -186,14 +207,14 @@ export function addServerMetrics(registry: MetricsRegistry, parts: ServerParts):
   registry.observed(
     'gauge',
     'apiserver_current_inqueue_requests',
-    'Requests that wait for their turn.',
+    'Requests in the queue.',
     byKind(queued, (kind) => fairness.queued(kind)),
   )
   registry.observed(
     'counter',
     'sallyport_refused_requests_total',
-    'Requests turned away because there were too many.',
-    byKind([...queued, 'longRunning'], (kind) => fairness.refused(kind)),
+    'Requests rejected because there were too many.',
+    byKind([...queued, 'longRunning'], (kind) => fairness.rejected(kind)),
   )
   const single = (type: 'counter' | 'gauge', name: string, help: string, read: () => number) =>
     registry.observed(type, name, help, () => [{ value: read() }])
@@ -222,17 +243,17 @@ export function addServerMetrics(registry: MetricsRegistry, parts: ServerParts):
     'counter',
     'sallyport_cut_requests_total',
     'Requests ended because too many bytes waited for slow clients.',
-    () => fairness.held().map(({ level, cut }) => ({ labels: { level }, value: cut })),
+    () => fairness.held().map(({ level, disconnected: value }) => ({ labels: { level }, value })),
   )
   single(
     'counter',
     'sallyport_dropped_connections_total',
-    'Connections dropped because there were too many.',
+    'Connections closed because there were too many.',
     () => connections.dropped,
   )
 }
 
-/** Shows how much is stored, how much may be, and what was refused. */
+/** Exposes usage and limits of the store, and rejected writes. */
 export function addQuotaMetrics(registry: MetricsRegistry, quota: QuotaStore): void {
   const gauge = (name: string, help: string, read: () => number) =>
     registry.observed('gauge', name, help, () => [{ labels: {}, value: read() }])
@@ -247,7 +268,7 @@ export function addQuotaMetrics(registry: MetricsRegistry, quota: QuotaStore): v
   registry.observed(
     'counter',
     'sallyport_quota_refusals_total',
-    'Writes that were refused because they exceeded a limit, by limit.',
+    'Writes rejected because they exceeded a limit, by limit.',
     () => Object.entries(quota.refusals).map(([limit, value]) => ({ labels: { limit }, value })),
   )
 }

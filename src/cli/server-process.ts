@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs'
 import process from 'node:process'
 import { setFlagsFromString } from 'node:v8'
-import type { ApiServerParts } from '../apiserver/index.ts'
+import type { ApiServerDeps } from '../apiserver/index.ts'
 import { systemErrorCode } from '../core/index.ts'
 
 function isRunning(pid: number): boolean {
@@ -23,7 +23,7 @@ function openFileDescriptors(): number | undefined {
 }
 
 /** This process as the server sees it. */
-export function serverProcess(): ApiServerParts['process'] {
+export function serverProcess(): ApiServerDeps['process'] {
   return {
     pid: process.pid,
     userId: process.getuid?.(),

@@ -143,8 +143,8 @@ export interface Authentication {
   readonly audiences?: readonly string[]
   /** What the audit log shall say of the credential's use, by annotation. */
   readonly auditNotes?: Readonly<Record<string, string>>
-  /** Signs the answer so that its reader knows who gave it; the whole body is needed for that. */
-  readonly signAnswer?: (body: Uint8Array) => string
+  /** Signs the response for clients that do not trust the connection; the whole body is needed for that. */
+  readonly signResponse?: (body: Uint8Array) => string
   /** When the credential dies (epoch milliseconds); open streams are cut then. */
   readonly expiresAt?: number
 }

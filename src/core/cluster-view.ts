@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Authentication, Authenticator, Authorizer } from './auth.ts'
+import type { Duplex } from 'node:stream'
+import type { Authentication, Authorizer } from './auth.ts'
 import type { Kind, KubeObject } from './kube-object.ts'
 import type { RequestInfo } from './request-info.ts'
 
@@ -65,7 +66,7 @@ export interface ClusterView {
   review(kind: ReviewKind, object: KubeObject, signal: AbortSignal): Promise<KubeObject>
 }
 
-/** Where whoever answers a request notes what the audit log shall say of it. */
+/** Where handlers add annotations to the audit event of their request. */
 export interface AuditNotes {
   annotate(key: string, value: string): void
 }
@@ -78,9 +79,24 @@ export interface AuthorizedRequest {
   readonly info: RequestInfo
   /** Absent where nothing is recorded. */
   readonly audit?: AuditNotes
+  /**
+   * Authenticates the request once more, before impersonation, for streams that live on; `undefined` or a 401 if its
+   * credential is no longer valid or is revoked.
+   */
+  reauthenticate(signal: AbortSignal): Promise<Authentication | undefined>
 }
 
-/** Ends a stream whose credential no longer counts. */
+/** A client that requests a protocol other than HTTP. */
+export interface UpgradingClient {
+  /** Responds while the connection is still HTTP; it is closed afterwards. */
+  readonly response: ServerResponse
+  /** What the client has sent behind its request; withheld until the upstream has agreed. */
+  readonly head: Buffer
+  /** Takes the socket out of HTTP; the caller writes the `101`. Throws if the client has disconnected. */
+  claim(): Duplex
+}
+
+/** Ends a stream whose credential is no longer valid. */
 export class StreamCut extends Error {
   readonly reason: 'revoked' | 'credential-expired'
 
@@ -90,10 +106,21 @@ export class StreamCut extends Error {
   }
 }
 
-/** Where the request pipeline ends. */
+/** Where the request pipeline ends: our own registry, or an upstream API server. */
 export interface Backend {
   readonly view: ClusterView
   readonly authorizer: Authorizer
-  readonly tokens: readonly Authenticator[]
-  forward(request: AuthorizedRequest, response: ServerResponse, signal: AbortSignal): Promise<void>
+  /** `here`: all steps run. `upstream`: authenticated and scoped here, authorized there. */
+  owner(info: RequestInfo): 'here' | 'upstream'
+  handle(
+    request: AuthorizedRequest,
+    response: ServerResponse,
+    signal: AbortSignal,
+  ): void | Promise<void>
+  /** Serves a request for another protocol; what it throws before it has claimed the socket becomes a Status. */
+  upgrade(
+    request: AuthorizedRequest,
+    client: UpgradingClient,
+    signal: AbortSignal,
+  ): void | Promise<void>
 }

@@ -9,6 +9,7 @@ export {
 export {
   type AddressTest,
   addressTest,
+  anyAddress,
   isDialable,
   isLoopback,
   isPlainLoopback,
@@ -19,7 +20,6 @@ export {
 export * from './body.ts'
 export { discardUnreadBody } from './body.ts'
 export { type BodyProblem, endByBodyProblem, watchBody } from './body-limits.ts'
-export { onClientWait, reportUnread, waitForClient } from './client-wait.ts'
 export { sandboxPolicy, withoutSandbox } from './content-sandbox.ts'
 export { type AddonHome, homeCookie } from './cookies.ts'
 export { type Meter, type Meters, metered } from './copy-stream.ts'
@@ -38,6 +38,15 @@ export {
   targetProblem,
 } from './request-target.ts'
 export * from './server-limits.ts'
+export {
+  EventfulHttp2Response,
+  EventfulServerResponse,
+  holdResponse,
+  onHeaders,
+  onUnread,
+  reportUnread,
+  waitForClient,
+} from './server-response.ts'
 export type { TlsMaterial } from './tls-server.ts'
 export * from './tls-server.ts'
 export { announcedTrailers, keptTrailers, mayHaveTrailers, takesTrailers } from './trailers.ts'

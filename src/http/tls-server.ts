@@ -20,6 +20,7 @@ import { ignoreFollowing, isPoisoned } from './headers.ts'
 import { deliversMalformedHeaders, http2HeaderOptions } from './http2-probe.ts'
 import { type ListenAddress, listenOnAll, portOf } from './listen.ts'
 import { defaultServerLimits, type ServerLimits } from './server-limits.ts'
+import { EventfulHttp2Response, EventfulServerResponse } from './server-response.ts'
 
 /** What a TLS server shows and whom it may believe. */
 export interface TlsMaterial {
@@ -146,7 +147,7 @@ export class TlsServer {
     }
     const server = offersHttp2
       ? Object.assign(createSecureServer({ ...options, ...http2Options(limits) }), http1)
-      : createHttpsServer({ ...options, ...http1 })
+      : createHttpsServer({ ...options, ...http1, ServerResponse: EventfulServerResponse })
     // Beyond a count Node drops headers silently, a credential among them: handlers count them and respond with 431.
     Object.assign(server, { maxHeadersCount: 0 })
     this.#attach(server)
@@ -241,6 +242,8 @@ export class TlsServer {
 function http2Options(limits: ServerLimits): SecureServerOptions {
   return {
     allowHTTP1: true,
+    Http1ServerResponse: EventfulServerResponse,
+    Http2ServerResponse: EventfulHttp2Response,
     // In megabytes. With the default of 10, one large unread answer kills the next stream.
     maxSessionMemory: 1000,
     maxHeaderListPairs: limits.maxHeaderCount,

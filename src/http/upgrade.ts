@@ -1,6 +1,9 @@
 import { type IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
+import type { UpgradingClient } from '../core/index.ts'
 import { rawHeaderValues } from './headers.ts'
+
+export type { UpgradingClient } from '../core/index.ts'
 
 /** Which protocol a request may change to, or why it may not. */
 export type UpgradeVerdict =
@@ -67,16 +70,6 @@ function problemOfWebsocket({
   if (keys.length > 0 || !/^[A-Za-z0-9+/]{22}==$/.test(key?.trim() ?? ''))
     return malformed('a WebSocket needs one Sec-WebSocket-Key of 16 bytes')
   return undefined
-}
-
-/** A client that requests another protocol. */
-export interface UpgradingClient {
-  /** Responds while the connection is still HTTP; it is closed afterwards. */
-  readonly response: ServerResponse
-  /** What the client has sent behind its request; withheld until the upstream has agreed. */
-  readonly head: Buffer
-  /** Takes the connection out of HTTP, for one who writes the 101. Throws if it is gone. */
-  claim(): Duplex
 }
 
 /** The client of an `upgrade` event of Node's server, which hands over a bare socket. */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { openCluster } from '../../src/apiserver/backend/local.ts'
+import { LocalCluster } from '../../src/apiserver/backend/local.ts'
 import { reconcileDefaultPolicy } from '../../src/authz/index.ts'
 import { type KubeObject, Secret, silentLogger, systemClock } from '../../src/core/index.ts'
 import { openMemoryStore } from '../../src/storage/index.ts'
@@ -20,16 +20,20 @@ const namespace = (name: string): KubeObject => ({
 
 async function open(): Promise<ClusterViewFixture> {
   const store = openMemoryStore({ history: { maxEvents: keptChanges, maxBytes: 64 * 1024 ** 2 } })
-  const { view, rbac } = openCluster({
+  const cluster = new LocalCluster({
     store,
     clock: systemClock,
     log: silentLogger,
     serviceCidrs: ['10.96.0.0/16'],
+  })
+  cluster.acceptWrites({
+    admissions: [],
     authenticateToken: async (value) =>
       value === token.reveal()
         ? { user: { username: 'jane', groups: [] }, method: 'test' }
         : undefined,
   })
+  const { view, rbac } = cluster
   for (const name of ['default', 'kube-system', 'kube-public'])
     await view.write('create', namespace(name), {}, signal)
   await reconcileDefaultPolicy({ view, log: silentLogger }, signal)

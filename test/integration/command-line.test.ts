@@ -172,7 +172,7 @@ describe('sallyport itself [GND-R11]', () => {
 
 describe('server options that cannot work together are wrong usage [GND-R11]', () => {
   test.each([
-    [['--tls-cert-file', 'a'], 'only go together'],
+    [['--tls-cert-file', 'a'], 'must be given together'],
     [['--requestheader-allowed-names', 'a'], 'needs --requestheader-client-ca-file'],
     [['--service-cluster-ip-range', '10.0.0.0/8,11.0.0.0/8'], 'one of each IP family'],
     [['--secure-port', '70000'], 'must be from 0 to 65535'],

@@ -1,33 +1,39 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Feature } from '../../src/apiserver/index.ts'
-import { badRequest } from '../../src/core/index.ts'
+import type { Feature, FeatureParts, OpenContext } from '../../src/apiserver/index.ts'
+import { badRequest, hasReason, wellKnownKinds } from '../../src/core/index.ts'
 import { type InProcessServer, startInProcess } from '../support/in-process-server.ts'
 
 const closed: string[] = []
 
 /** A feature that adds one thing of every sort. */
-const everything: Feature = async ({ view, location, onClose, bodies, signal }) => {
+const everything: Feature = { name: 'everything', open: openEverything }
+
+async function openEverything(context: OpenContext): Promise<FeatureParts> {
+  const { view, onClose, bodies, signal } = context
   onClose('everything', () => void closed.push('everything'))
-  const namespaces = await view.list(
-    { group: '', version: 'v1', kind: 'Namespace', resource: 'namespaces', namespaced: false },
-    {},
-    signal,
-  )
+  let where = ''
   return {
+    start: async ({ location }) => {
+      const namespaces = await view.list(wellKnownKinds.namespace, {}, signal)
+      where = `${location.url} ${namespaces.items.length > 0}`
+    },
     tokens: [
       {
-        name: 'magic',
-        authenticateToken: (token) =>
-          token === 'magic'
-            ? { user: { username: 'merlin', groups: ['system:masters'] }, method: 'magic' }
-            : undefined,
+        audiences: 'own',
+        authenticator: {
+          name: 'magic',
+          authenticateToken: (token) =>
+            token === 'magic'
+              ? { user: { username: 'merlin', groups: ['system:masters'] }, method: 'magic' }
+              : undefined,
+        },
       },
     ],
     routes: [
       {
         path: '/where',
         handle: (_request, response) => {
-          response.end(`${location().url} ${namespaces.items.length > 0}`)
+          response.end(where)
         },
       },
     ],
@@ -92,6 +98,30 @@ describe('a feature of the server', () => {
     await server.drain()
     expect(closed).toEqual(['everything'])
   })
+})
+
+test('no write is accepted before all features are open, and all are afterwards', async () => {
+  const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'early' } }
+  const outcomes: string[] = []
+  const early: Feature = {
+    name: 'early',
+    open: async ({ view, signal }) => {
+      const write = async (): Promise<string> =>
+        view.write('create', namespace, {}, signal).then(
+          () => 'written',
+          (error: unknown) => (hasReason(error, 'ServiceUnavailable') ? 'rejected' : 'failed'),
+        )
+      outcomes.push(await write())
+      return {
+        start: async () => {
+          outcomes.push(await write())
+        },
+      }
+    },
+  }
+  const server = await startInProcess({ features: [early] })
+  await server.close()
+  expect(outcomes).toEqual(['rejected', 'written'])
 })
 
 test('nobody has defined kinds of their own, which kubectl wants to hear before it sends a review', async () => {

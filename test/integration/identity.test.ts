@@ -280,7 +280,7 @@ describe('a CA file of clients that changes [GND-R72]', () => {
     expect(await answers(former, latter)).toEqual([201, 401])
 
     await writeFile(file, 'garbage')
-    await own.logged('the old certificates stay')
+    await own.logged('keeping the previous one')
     expect(await answers(former, latter)).toEqual([201, 401])
 
     await writeFile(file, proxies.bundlePem)

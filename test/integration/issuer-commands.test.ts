@@ -145,7 +145,7 @@ test('with key files rotate and keys are refused with the reason [ISS-G6]', asyn
   try {
     for (const args of [['rotate'], ['rotate', '--now', '--yes'], ['keys']]) {
       const { code, stderr } = await run(server, ...args)
-      expect([code, stderr]).toEqual([1, expect.stringContaining('takes its keys from files')])
+      expect([code, stderr]).toEqual([1, expect.stringContaining('reads its keys from files')])
     }
     expect(server.log).not.toContain('PRIVATE KEY')
   } finally {

@@ -234,15 +234,18 @@ describe('a server that starts again', () => {
   test('believes its tokens from its first answer on, and has no false word on its documents [ISS-R12]', async () => {
     const early: { documents?: number; api?: number } = {}
     // Asks as soon as the port is open, before the issuer is told so.
-    const hasty: Feature = async ({ location, pki }) => ({
-      onListening: async () => {
-        const target = { port: location().port, ca: pki.clusterCa.bundlePem }
-        const caller = new HttpsCaller(target, { token })
-        early.api = (await caller.get('/api')).status
-        early.documents = (await caller.get(jwks)).status
-        caller.close()
-      },
-    })
+    const hasty: Feature = {
+      name: 'hasty',
+      open: async ({ pki }) => ({
+        start: async ({ location }) => {
+          const target = { port: location.port, ca: pki.clusterCa.bundlePem }
+          const caller = new HttpsCaller(target, { token })
+          early.api = (await caller.get('/api')).status
+          early.documents = (await caller.get(jwks)).status
+          caller.close()
+        },
+      }),
+    }
     const server = await startInProcess({
       dataDirectory: directory,
       features: [hasty, ...allFeatures],
@@ -285,7 +288,7 @@ describe('a server that starts again', () => {
       during(
         given.flatMap((each) => ['--service-account-issuer', each]),
         async ({ log }) =>
-          /tokens of the one before.*?--service-account-issuer [^\s"]+ --service-account-issuer ([^\s"]+)"/.exec(
+          /tokens of the previous one.*?--service-account-issuer [^\s"]+ --service-account-issuer ([^\s"]+)"/.exec(
             log,
           )?.[1],
       )
@@ -297,7 +300,7 @@ describe('a server that starts again', () => {
 
   test('says so when the key set of an issuer elsewhere is at this server [ISS-R11]', async () => {
     const told = (...flags: string[]) =>
-      during(flags, async ({ log }) => log.includes('give --service-account-jwks-uri'))
+      during(flags, async ({ log }) => log.includes('set --service-account-jwks-uri'))
     const issuer = ['--service-account-issuer', 'https://tokens.example']
     const uri = ['--service-account-jwks-uri', 'https://tokens.example/openid/v1/jwks']
     expect([await told(), await told(...issuer), await told(...issuer, ...uri)]).toEqual([

@@ -111,7 +111,7 @@ test('a join can end with a running tunnel agent that has the certificate [TUN-I
     '20s',
     '--tunnel-agent',
     '--tunnel-server',
-    server.serving.places['tunnel'] ?? '',
+    server.serving.listeners['tunnel'] ?? '',
     '--health-server-port',
     '0',
     '--admin-server-port',

@@ -147,9 +147,9 @@ test('the provider may be down when the server starts [ISS-P8]', async () => {
 
 describe('flags that cannot work are refused at the start [ISS-P8]', () => {
   test.each<[string, () => string[]]>([
-    ['only go together', () => ['--oidc-issuer-url', 'https://provider.example']],
-    ['only go together', () => ['--oidc-client-id', 'cluster']],
-    ['only go together', () => ['--oidc-groups-claim', 'groups']],
+    ['must be given together', () => ['--oidc-issuer-url', 'https://provider.example']],
+    ['must be given together', () => ['--oidc-client-id', 'cluster']],
+    ['must be given together', () => ['--oidc-groups-claim', 'groups']],
     [
       'must be an https URL',
       () => ['--oidc-issuer-url', 'http://provider.example', '--oidc-client-id', 'x'],
@@ -172,7 +172,10 @@ describe('flags that cannot work are refused at the start [ISS-P8]', () => {
       () => flagsFor('--service-account-issuer', provider.issuer),
     ],
     ['cannot read', () => flagsFor('--oidc-ca-file', join(scratch, 'none'))],
-    ['is no CA file: there is no certificate in it', () => flagsFor('--oidc-ca-file', emptyFile)],
+    [
+      '(--oidc-ca-file) is invalid: there is no certificate in it',
+      () => flagsFor('--oidc-ca-file', emptyFile),
+    ],
   ])('%s', async (words, flags) => {
     await expect(startInProcess({ features: allFeatures, flags: flags() })).rejects.toThrow(words)
   })
@@ -181,7 +184,7 @@ describe('flags that cannot work are refused at the start [ISS-P8]', () => {
 test('names without a prefix are worth a warning [ISS-P8]', async () => {
   const flags = flagsFor('--oidc-username-prefix', '-', '--oidc-groups-claim', 'groups')
   const server = await startInProcess({ features: allFeatures, flags })
-  expect(server.log).toContain('it can name users of the system')
-  expect(server.log).toContain('it can name groups of the system')
+  expect(server.log).toContain('it can issue names of system users')
+  expect(server.log).toContain('it can issue names of system groups')
   await server.close()
 })

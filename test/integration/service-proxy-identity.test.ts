@@ -287,7 +287,7 @@ test('a serving certificate that no guard would believe is warned of', async () 
   await writeFile(cert, leaf.certificate.toString())
   await writeFile(key, leaf.key.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 })
   const tls = ['--tls-cert-file', cert, '--tls-private-key-file', key]
-  const warning = 'guards will refuse the users of add-ons'
+  const warning = 'guards will reject the users of add-ons'
   try {
     for (const [flags, isWarned] of [
       [tls, true],

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { proxyMetrics } from '../../src/addon/service-proxy/metrics.ts'
 import { addonTokenIssuer, addonTokenType } from '../../src/addon/token/index.ts'
-import { addonOptions } from '../../src/apiserver/options/feature-options.ts'
+import { addonOptions } from '../../src/apiserver/features/options.ts'
 import { MetricsRegistry } from '../../src/core/index.ts'
 
 const root = new URL('../../', import.meta.url)

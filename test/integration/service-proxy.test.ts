@@ -8,7 +8,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { wellKnownKinds } from '../../src/core/index.ts'
 import { eventually } from '../support/eventually.ts'
 import { type HttpsCaller, requestOn } from '../support/https-caller.ts'
-import { allOfProxy, outwardAddress, ServiceProxyLab } from '../support/service-proxy-lab.ts'
+import {
+  allOfProxy,
+  gullibleAddonFeature,
+  outwardAddress,
+  ServiceProxyLab,
+} from '../support/service-proxy-lab.ts'
 import type { TcpTarget } from '../support/tcp-target.ts'
 
 if (outwardAddress === undefined) console.warn('skipped: this machine has no address of its own')
@@ -60,7 +65,7 @@ describe.skipIf(outwardAddress === undefined)('the service proxy', () => {
   }
 
   beforeAll(async () => {
-    lab = await ServiceProxyLab.open()
+    lab = await ServiceProxyLab.open([], [gullibleAddonFeature])
     admin = await lab.server.admin()
     const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
       const page = pages[(request.url ?? '').split('?', 1)[0] ?? '']
@@ -319,7 +324,8 @@ describe.skipIf(outwardAddress === undefined)('the service proxy', () => {
 
     test.each(places)('a Pod that says it is at %s', async (name, host) => {
       const id = name.toLowerCase().replaceAll(' ', '-')
-      await lab.pod(id, { host, port: backend.port })
+      const vetted = { host: '10.9.9.9', port: backend.port }
+      await lab.pod(id, vetted, 'default', host)
       const answer = await admin.get(`/api/v1/namespaces/default/pods/${id}/proxy/`)
       expect([answer.status, answer.object['message']]).toEqual([400, 'address not allowed'])
     })

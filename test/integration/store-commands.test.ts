@@ -375,7 +375,7 @@ describe.skipIf(noMounts !== undefined)('a data directory on a disk [GND-R30]', 
     await system('mount', '-o', 'remount,ro', dataDirectory)
     await expect(start()).rejects.toMatchObject({
       code: 'DATA_DIR_READ_ONLY',
-      message: `${dataDirectory} cannot be written to`,
+      message: `${dataDirectory} is not writable`,
     })
   })
 })

@@ -3,7 +3,7 @@ import { copyFile, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs
 import { hostname, networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { directDialer } from '../../src/apiserver/direct-dialer.ts'
+import { directDialer } from '../../src/apiserver/feature.ts'
 import { allFeatures } from '../../src/apiserver/features/index.ts'
 import type { Feature } from '../../src/apiserver/index.ts'
 import { addRevocation } from '../../src/authn/index.ts'
@@ -39,9 +39,12 @@ const soon = (): AbortSignal => AbortSignal.timeout(10_000)
 /** A server, and the dialer that its features get. */
 async function start(flags: readonly string[], dataDirectory = join(scratch, 'data')) {
   const handed: { dialer?: Dialer } = {}
-  const dials: Feature = async ({ dialer }) => {
-    handed.dialer = dialer
-    return {}
+  const dials: Feature = {
+    name: 'dials',
+    open: async ({ dialer }) => {
+      handed.dialer = dialer
+      return {}
+    },
   }
   const features = [...allFeatures, dials]
   const server = await startInProcess({ flags, features, dataDirectory })
@@ -71,7 +74,7 @@ async function startAgent(
   const at = (name: string) => join(scratch, `${node}-${name}`)
   await writeFile(at('agent.crt'), cert)
   await writeFile(at('agent.key'), key)
-  const port = Number(server.serving.places['tunnel']?.split(':').at(-1))
+  const port = Number(server.serving.listeners['tunnel']?.split(':').at(-1))
   const agent = createTunnelAgent({
     options: tunnelAgentOptionValues({
       proxyServerPort: port,
@@ -287,7 +290,7 @@ describe('the port for agents', () => {
 
   test('is not there unless asked for', async () => {
     const { server } = await start([])
-    expect(server.serving.places).toEqual({})
+    expect(server.serving.listeners).toEqual({})
     const { text } = await (await server.admin()).get('/metrics')
     expect(text).not.toContain('konnectivity')
   })
@@ -407,7 +410,7 @@ describe('the agent inside the server', () => {
   test('never takes the server down with it', async () => {
     await mkdir(file(), { recursive: true, mode: 0o700 })
     const { server } = await start(flags)
-    expect(server.log).toContain('cannot run; everything else goes on')
+    expect(server.log).toContain('cannot start the local agent, continuing without it')
     expect((await (await server.admin()).get('/readyz')).status).toBe(200)
   })
 })

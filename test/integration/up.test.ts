@@ -224,7 +224,7 @@ describe('what cannot work is said and changes nothing [GND-R30, GND-R93]', () =
     await chmod(scratch, 0o755)
     const { code, stderr } = await runSallyport(['up', '--data-dir', directory], somebody)
     expect(code).toBe(1)
-    expect(stderr).toContain(`${directory} cannot be written to`)
+    expect(stderr).toContain(`${directory} is not writable`)
   })
 
   // Only root can give a directory to another user.

@@ -4,11 +4,12 @@ import { type ClientHttp2Session, connect, createServer as createHttp2Server } f
 import { type AddressInfo, createConnection } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { AuditRecorder } from '../../src/apiserver/audit/recorder.ts'
-import { partsWith } from '../../src/apiserver/pipeline/pipeline.suite.ts'
+import { depsWith } from '../../src/apiserver/pipeline/pipeline.suite.ts'
 import { createPipeline } from '../../src/apiserver/pipeline/pipeline.ts'
-import type { PipelineParts } from '../../src/apiserver/pipeline/types.ts'
+import type { PipelineDeps } from '../../src/apiserver/pipeline/types.ts'
 import { send } from '../../src/apiserver/routes/route.ts'
 import { type Attributes, type AuthorizedRequest, systemClock } from '../../src/core/index.ts'
+import { EventfulHttp2Response, EventfulServerResponse } from '../../src/http/index.ts'
 import {
   type ApiRoute,
   encodings,
@@ -42,7 +43,7 @@ type SendAll = (rows: readonly Row[]) => Promise<unknown>
 /** A pipeline whose authorizer, audit log and handlers write down what they see of each row. */
 class Recorder {
   readonly rows = new Map<string, Row>()
-  readonly #parts: PipelineParts
+  readonly #parts: PipelineDeps
   readonly pipeline
   #unaudited = 0
   #whenAudited: (() => void) | undefined
@@ -50,7 +51,7 @@ class Recorder {
   constructor() {
     const execute = (executed: AuthorizedRequest): Row =>
       Object.assign(this.#row(executed.authentication.user.username), { executed })
-    this.#parts = partsWith({
+    this.#parts = depsWith({
       authorizer: {
         authorize: (authorized) => {
           Object.assign(this.#row(authorized.user.username), { authorized })
@@ -226,7 +227,10 @@ describe('for every route, method, legacy prefix and spelling, the verb that is 
 
   async function http1(): Promise<number> {
     recorder = new Recorder()
-    const server = createServer(recorder.pipeline.handle).on('upgrade', recorder.pipeline.upgrade)
+    const server = createServer(
+      { ServerResponse: EventfulServerResponse },
+      recorder.pipeline.handle,
+    ).on('upgrade', recorder.pipeline.upgrade)
     await once(server.listen(0, '127.0.0.1'), 'listening')
     closers.push(() => server.close().closeAllConnections())
     return (server.address() as AddressInfo).port
@@ -239,7 +243,10 @@ describe('for every route, method, legacy prefix and spelling, the verb that is 
 
   test('[SEC-R202] over HTTP/2, where a method may be any word', { timeout: 300_000 }, async () => {
     recorder = new Recorder()
-    const server = createHttp2Server().on('request', recorder.pipeline.handle as never) // two unrelated types, one shape
+    const server = createHttp2Server({ Http2ServerResponse: EventfulHttp2Response }).on(
+      'request',
+      recorder.pipeline.handle as never,
+    ) // two unrelated types, one shape
     await once(server.listen(0, '127.0.0.1'), 'listening')
     const session = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
     closers.push(() => {

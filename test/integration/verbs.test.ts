@@ -4,8 +4,15 @@ import { type ClientHttp2Session, constants } from 'node:http2'
 import { Writable } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { kindDefinitions } from '../../src/api/index.ts'
+import type { ServiceProxyPart } from '../../src/apiserver/feature.ts'
 import type { FeatureParts } from '../../src/apiserver/index.ts'
-import { apiVersionOf, isRecord, type Kind, type KubeObject } from '../../src/core/index.ts'
+import {
+  type AuthorizedRequest,
+  apiVersionOf,
+  isRecord,
+  type Kind,
+  type KubeObject,
+} from '../../src/core/index.ts'
 import { storedKinds } from '../interop/same-answers/kinds.ts'
 import {
   type ApiRoute,
@@ -71,17 +78,28 @@ function recorded(parts: FeatureParts): FeatureParts {
     void executed.set(String(request.headers['audit-id']), request.method ?? '')
   return {
     ...parts,
-    subresources: (parts.subresources ?? []).map(({ entry, handle, upgrade }) => ({
+    subresources: (parts.subresources ?? []).map(({ entry, handle }) => ({
       entry,
       handle: (request, response, signal) => (note(request), handle(request, response, signal)),
-      ...(upgrade && {
-        upgrade: (request, client, signal) => (note(request), upgrade(request, client, signal)),
-      }),
     })),
+    ...(parts.serviceProxy && { serviceProxy: recordedProxy(parts.serviceProxy, note) }),
     resources: (parts.resources ?? []).map(({ entry, handle }) => ({
       entry,
       handle: (request, response, signal) => (note(request), handle(request, response, signal)),
     })),
+  }
+}
+
+function recordedProxy(
+  { subresources, proxy }: ServiceProxyPart,
+  note: (asked: AuthorizedRequest) => void,
+): ServiceProxyPart {
+  return {
+    subresources,
+    proxy: {
+      serve: (request, response, signal) => (note(request), proxy.serve(request, response, signal)),
+      upgrade: (request, client, signal) => (note(request), proxy.upgrade(request, client, signal)),
+    },
   }
 }
 
@@ -118,9 +136,9 @@ beforeAll(async () => {
   const { paths } = JSON.parse((await (await server.admin()).get('/')).text)
   routes = routesOf(opened, paths)
   extensions = new Map(
-    opened.flatMap(({ subresources = [], resources = [] }) => [
-      ...subresources.map(
-        ({ entry: e }) => [`${e.group}/${e.version}/${e.resource}/${e.name}`, e.verbs] as const,
+    opened.flatMap(({ subresources = [], resources = [], serviceProxy }) => [
+      ...[...subresources.map(({ entry }) => entry), ...(serviceProxy?.subresources ?? [])].map(
+        (e) => [`${e.group}/${e.version}/${e.resource}/${e.name}`, e.verbs] as const,
       ),
       ...resources.map(
         ({ entry: e }) => [`${e.group}/${e.version}/${e.resource}/`, e.verbs] as const,

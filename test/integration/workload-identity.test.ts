@@ -144,8 +144,13 @@ describe('only the identity of a machine [ISS-W6]', () => {
   test.each([
     ['a person’s group', ['jane', '--machine', '--group', 'devs'], 2, '--group does not go'],
     ['a namespace of a person', ['jane', '--namespace', 'x'], 2, '--namespace goes with --machine'],
-    ['a name that is none', ['Bad_Name', '--machine'], 2, 'cannot be the name of a machine'],
-    ['a namespace that is none', ['m', '--machine', '--namespace', 'nope'], 1, 'no namespace nope'],
+    ['a name that is none', ['Bad_Name', '--machine'], 2, 'is not a valid machine name'],
+    [
+      'a namespace that is none',
+      ['m', '--machine', '--namespace', 'nope'],
+      1,
+      'namespace nope not found',
+    ],
   ])('is not made with %s', async (_what, words, code, says) => {
     const place = ['--out', join(scratch, 'never'), '--data-dir', server.dataDirectory]
     const made = await runInProcess(['user', 'create', ...words, ...place])

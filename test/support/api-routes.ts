@@ -38,12 +38,14 @@ export function watchedFeatures(each: (parts: FeatureParts) => FeatureParts = (p
 } {
   const opened: FeatureParts[] = []
   const features = allFeatures.map(
-    (feature): Feature =>
-      async (context) => {
-        const parts = each(await feature(context))
+    (feature): Feature => ({
+      name: feature.name,
+      open: async (context) => {
+        const parts = each(await feature.open(context))
         opened.push(parts)
         return parts
       },
+    }),
   )
   return { features, opened }
 }
@@ -53,7 +55,10 @@ export function routesOf(
   opened: readonly FeatureParts[],
   listedPaths: readonly string[],
 ): ApiRoute[] {
-  const extras = opened.flatMap(({ subresources = [] }) => subresources.map(({ entry }) => entry))
+  const extras = opened.flatMap(({ subresources = [], serviceProxy }) => [
+    ...subresources.map(({ entry }) => entry),
+    ...(serviceProxy?.subresources ?? []),
+  ])
   const live = opened.flatMap(({ resources = [] }) => resources.map(({ entry }) => entry))
   const paths = opened.flatMap(({ routes = [] }) => routes.map(({ path }) => path))
   const ofKind = ({ group, version, resource }: Resource): string[] =>

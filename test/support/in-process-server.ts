@@ -176,9 +176,12 @@ export async function startInProcess(options: InProcessOptions = {}): Promise<In
     },
   )
   let sealed: SealedValues | undefined
-  const takeSealed: Feature = async (context) => {
-    sealed = context.sealed
-    return {}
+  const takeSealed: Feature = {
+    name: 'take sealed',
+    open: async (context) => {
+      sealed = context.sealed
+      return {}
+    },
   }
   const server = new ApiServer({
     options: parsed.values,

@@ -2,7 +2,13 @@ import type { RequestListener } from 'node:http'
 import { networkInterfaces } from 'node:os'
 import { addonFeature } from '../../src/apiserver/features/addon.ts'
 import type { Feature } from '../../src/apiserver/index.ts'
-import { apiVersionOf, type Kind, type KubeObject, wellKnownKinds } from '../../src/core/index.ts'
+import {
+  apiVersionOf,
+  type ClusterView,
+  type Kind,
+  type KubeObject,
+  wellKnownKinds,
+} from '../../src/core/index.ts'
 import { eventually } from './eventually.ts'
 import type { HttpsCaller } from './https-caller.ts'
 import { type InProcessServer, startInProcess } from './in-process-server.ts'
@@ -24,6 +30,47 @@ export interface AddonShape {
   readonly port?: number
   /** The Pod's address and port; the backend's unless given. */
   readonly place?: { readonly host: string; readonly port: number }
+}
+
+const claimAnnotation = 'test.example/pod-ip'
+
+/** The Pod with the address that it claims; admission of the server lets no such Pod in. */
+function claiming<T extends KubeObject | undefined>(object: T): T {
+  const podIP = object?.metadata.annotations?.[claimAnnotation]
+  if (podIP === undefined) return object
+  return { ...object, status: { ...Object(object?.['status']), podIP, podIPs: [{ ip: podIP }] } }
+}
+
+/** The service proxy on a cluster that has Pods with any address. */
+export const gullibleAddonFeature: Feature = {
+  name: addonFeature.name,
+  open: ({ view, ...context }) => addonFeature.open({ ...context, view: new GullibleView(view) }),
+}
+
+class GullibleView implements ClusterView {
+  readonly #view: ClusterView
+  readonly write: ClusterView['write']
+  readonly review: ClusterView['review']
+
+  constructor(view: ClusterView) {
+    this.#view = view
+    this.write = (...args) => view.write(...args)
+    this.review = (...args) => view.review(...args)
+  }
+
+  async get(...args: Parameters<ClusterView['get']>) {
+    return claiming(await this.#view.get(...args))
+  }
+
+  async list(...args: Parameters<ClusterView['list']>) {
+    const list = await this.#view.list(...args)
+    return { ...list, items: list.items.map((each) => claiming(each)) }
+  }
+
+  async *watch(...args: Parameters<ClusterView['watch']>) {
+    for await (const event of this.#view.watch(...args))
+      yield { ...event, object: claiming(event.object) }
+  }
 }
 
 /** An API server, and add-ons behind its proxy. */
@@ -69,14 +116,16 @@ export class ServiceProxyLab {
     return `/api/v1/namespaces/${namespace}/services/${name}/proxy`
   }
 
-  /** A ready Pod. */
+  /** A ready Pod; `claim` is the address that `gullibleAddonFeature` sees. */
   async pod(
     name: string,
     { host, port }: { readonly host: string; readonly port: number },
     namespace = 'default',
+    claim?: string,
   ): Promise<void> {
+    const annotations = claim === undefined ? {} : { [claimAnnotation]: claim }
     const made = await this.create(wellKnownKinds.pod, {
-      metadata: { name, namespace, labels: { app: name } },
+      metadata: { name, namespace, labels: { app: name }, annotations },
       spec: { containers: [{ name: 'c', image: 'i', ports: [{ containerPort: port }] }] },
     })
     const status = {

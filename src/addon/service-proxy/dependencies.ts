@@ -1,7 +1,5 @@
 import type { Impersonate } from '../../authn/index.ts'
 import type {
-  Authentication,
-  AuthenticationRequest,
   Authorizer,
   Clock,
   ClusterView,
@@ -22,11 +20,6 @@ export interface ServiceProxyParts {
   readonly isAllowedTarget: AddressTest
   readonly dialer: Dialer
   readonly authorizer: Authorizer
-  /** Asked again while a stream lives on; `undefined`, or a 401, if its credential proves nobody any more. */
-  readonly authenticate: (
-    request: AuthenticationRequest,
-    signal: AbortSignal,
-  ) => Promise<Authentication | undefined>
   /** Asked again while a stream lives on whose user acts as somebody else. */
   readonly impersonate: Impersonate
   readonly minter: AddonTokenMinter

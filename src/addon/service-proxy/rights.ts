@@ -8,7 +8,7 @@ import {
 } from '../../core/index.ts'
 import type { ServiceProxyParts } from './dependencies.ts'
 
-type Rights = Pick<ServiceProxyParts, 'authorizer' | 'authenticate' | 'impersonate'>
+type Rights = Pick<ServiceProxyParts, 'authorizer' | 'impersonate'>
 
 /** Why somebody who was let in must go. */
 export type LostRight = 'revoked' | 'not-authorized'
@@ -54,7 +54,7 @@ export async function lostRight(
   rights: Rights,
   signal: AbortSignal,
 ): Promise<LostRight | undefined> {
-  const proven = await provenAgain(asked, rights, signal)
+  const proven = await provenAgain(asked, signal)
   if (!proven) return 'revoked'
   for (const verb of verbs) {
     const { allowed } = await decide(asked, { proven, verb }, rights, signal)
@@ -65,13 +65,12 @@ export async function lostRight(
 
 /** Whom the credential of a request proves now, unless that is nobody or somebody else. */
 async function provenAgain(
-  { request, authentication }: AuthorizedRequest,
-  { authenticate }: Rights,
+  asked: AuthorizedRequest,
   signal: AbortSignal,
 ): Promise<Authentication | undefined> {
-  const { user } = provenBy(authentication)
+  const { user } = provenBy(asked.authentication)
   try {
-    const proven = await authenticate(request, signal)
+    const proven = await asked.reauthenticate(signal)
     const isSame = proven?.user.username === user.username && proven.user.uid === user.uid
     return isSame ? proven : undefined
   } catch (error) {

@@ -15,7 +15,7 @@ import { causesOf, validateCreate } from '../validation/index.ts'
 import { requireLivingNamespace } from './namespace-lifecycle.ts'
 import { encodeObject, storeKey } from './object-bytes.ts'
 import { dropUnkept } from './prepare-update.ts'
-import { admit, type RegistryContext, type WriteOptions, type WriteResult } from './registry.ts'
+import type { RegistryContext, WriteOptions, WriteResult } from './registry.ts'
 import { assignBeforeStore } from './service-addresses.ts'
 
 // The alphabet that Kubernetes uses for generated names: no vowels, no look-alikes.
@@ -125,7 +125,7 @@ export async function createObject(
   if (generateFrom) metadata.name = generatedName(generateFrom)
   requireLivingNamespace(context, definition, draft)
   prepareDraft(context, definition, draft, options)
-  await admit(context, attemptOf(definition, draft, { user, dryRun }), signal)
+  await context.admissions.admit(attemptOf(definition, draft, { user, dryRun }), signal)
   // Once more: an admission may have taken its time, and the namespace has gone meanwhile.
   requireLivingNamespace(context, definition, draft)
   if (!dryRun) return storeUnderFreeName(context, definition, draft, { user, generateFrom })

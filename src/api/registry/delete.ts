@@ -12,7 +12,7 @@ import type { KindDefinition } from '../kinds/define-kind.ts'
 import { fieldsAt, textsAt } from '../kinds/fields.ts'
 import { isNamespaceKind, requireDeletableNamespace } from './namespace-lifecycle.ts'
 import { decodeObject, encodeObject, storeKey } from './object-bytes.ts'
-import { admit, type RegistryContext, type WriteOptions } from './registry.ts'
+import type { RegistryContext, WriteOptions } from './registry.ts'
 
 /** What becomes of an object's dependents. */
 export type PropagationPolicy = 'Orphan' | 'Background' | 'Foreground'
@@ -113,7 +113,7 @@ async function admitDeletion(
   const { user, key, dryRun, signal } = deletion
   const { name, namespace = '' } = key
   const about = { user, kind, subresource: '', namespace, name, dryRun }
-  await admit(context, { ...about, operation: 'delete', oldObject: stored }, signal)
+  await context.admissions.admit({ ...about, operation: 'delete', oldObject: stored }, signal)
 }
 
 /** The object as its deletion leaves it: marked if it has to wait, without the finalizers of other policies. */

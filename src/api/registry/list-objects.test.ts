@@ -9,7 +9,7 @@ import { type ListQuery, listObjects } from './list.ts'
 import { serverUser } from './local-cluster-view.ts'
 import { keyOf } from './object-bytes.ts'
 import { noLimits, QuotaStore } from './quota.ts'
-import type { RegistryContext } from './registry.ts'
+import { AdmissionChain, type RegistryContext } from './registry.ts'
 
 const signal = AbortSignal.timeout(20_000)
 const writing = { user: serverUser, dryRun: false, signal }
@@ -36,7 +36,7 @@ async function open(history?: { readonly maxEvents: number; readonly maxBytes: n
     store,
     quota: new QuotaStore(store, noLimits, silentLogger),
     clock: systemClock,
-    admissions: [],
+    admissions: new AdmissionChain([]),
     hooks: [],
     newUid: randomUUID,
   }

@@ -4,7 +4,7 @@ import type { Store } from '../../storage/index.ts'
 import { service } from '../kinds/service/service.ts'
 import { decodeObject, storePrefix } from './object-bytes.ts'
 import { noLimits, type QuotaLimits, QuotaStore } from './quota.ts'
-import type { RegistryContext } from './registry.ts'
+import { AdmissionChain, type RegistryContext } from './registry.ts'
 import { ServiceAddresses } from './service-addresses.ts'
 
 /** What a registry of objects is made of. */
@@ -13,8 +13,8 @@ export interface RegistryParts {
   readonly clock: Clock
   /** The ranges that Services get their addresses from: one, or one of each family. */
   readonly serviceCidrs: readonly [string, ...string[]]
-  /** Asked on every write, in this order; the composition fills it before the first request. */
-  readonly admissions: readonly Admission[]
+  /** Run on every write, in this order; without them no write is accepted until `context.admissions.set`. */
+  readonly admissions?: readonly Admission[]
   /** How much may be stored; without any limit unless given. */
   readonly limits?: QuotaLimits
   readonly log?: Logger
@@ -36,7 +36,7 @@ export function openRegistry({
     store,
     quota: new QuotaStore(store, limits, log),
     clock,
-    admissions,
+    admissions: new AdmissionChain(admissions),
     hooks: [new ServiceAddresses(serviceCidrs, services)],
     newUid: randomUUID,
   }

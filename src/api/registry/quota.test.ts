@@ -9,7 +9,7 @@ import { maxRequestsPerUser } from './limits.ts'
 import { serverUser } from './local-cluster-view.ts'
 import { noLimits, type QuotaLimits, QuotaStore } from './quota.ts'
 import { quotaAdmission } from './quota-admission.ts'
-import type { RegistryContext } from './registry.ts'
+import { AdmissionChain, type RegistryContext } from './registry.ts'
 import { updateObject } from './update.ts'
 
 const users = {
@@ -38,7 +38,7 @@ class Registry {
       store,
       quota: new QuotaStore(store, { ...noLimits, ...limits }, log),
       clock: systemClock,
-      admissions: [quotaAdmission],
+      admissions: new AdmissionChain([quotaAdmission]),
       hooks: [],
       newUid: randomUUID,
     }

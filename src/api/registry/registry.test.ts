@@ -10,7 +10,7 @@ import { listObjects } from './list.ts'
 import { LocalClusterView, serverUser } from './local-cluster-view.ts'
 import { decodeObject } from './object-bytes.ts'
 import { noLimits, QuotaStore } from './quota.ts'
-import type { RegistryContext } from './registry.ts'
+import { AdmissionChain, type RegistryContext } from './registry.ts'
 import { updateObject } from './update.ts'
 
 const signal = new AbortController().signal
@@ -37,7 +37,7 @@ async function openRegistry(): Promise<RegistryContext> {
     store,
     quota: new QuotaStore(store, noLimits, silentLogger),
     clock: systemClock,
-    admissions: [],
+    admissions: new AdmissionChain([]),
     hooks: [],
     newUid: randomUUID,
   }

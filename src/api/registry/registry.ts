@@ -1,10 +1,11 @@
-import type {
-  Admission,
-  Clock,
-  Kind,
-  KubeObject,
-  UserInfo,
-  WriteAttempt,
+import {
+  type Admission,
+  ApiError,
+  type Clock,
+  type Kind,
+  type KubeObject,
+  type UserInfo,
+  type WriteAttempt,
 } from '../../core/index.ts'
 import type { Store, StoredRecord } from '../../storage/index.ts'
 import type { Allowances } from '../kinds/define-kind.ts'
@@ -26,7 +27,7 @@ export interface RegistryContext {
   readonly store: Omit<Store, 'create' | 'update' | 'delete'>
   readonly quota: QuotaStore
   readonly clock: Clock
-  readonly admissions: readonly Admission[]
+  readonly admissions: AdmissionChain
   readonly hooks: readonly WriteHook[]
   readonly newUid: () => string
 }
@@ -46,11 +47,26 @@ export interface WriteResult {
   readonly record?: StoredRecord
 }
 
-/** Asks every admission in its order; the first one that throws refuses the write. */
-export async function admit(
-  { admissions }: RegistryContext,
-  attempt: WriteAttempt,
-  signal: AbortSignal,
-): Promise<void> {
-  for (const admission of admissions) await admission(attempt, signal)
+/** The admission plugins, in their order. No write is admitted before they are set. */
+export class AdmissionChain {
+  #plugins: readonly Admission[] | undefined
+
+  constructor(plugins?: readonly Admission[]) {
+    this.#plugins = plugins
+  }
+
+  /** Writes are admitted from now on. */
+  set(plugins: readonly Admission[]): void {
+    if (this.#plugins) throw new Error('the admission plugins are set already')
+    this.#plugins = plugins
+  }
+
+  /** Runs every plugin; the first one that throws rejects the write. */
+  async admit(attempt: WriteAttempt, signal: AbortSignal): Promise<void> {
+    if (!this.#plugins)
+      throw new ApiError('ServiceUnavailable', 'the server is starting and accepts no writes yet', {
+        details: { retryAfterSeconds: 1 },
+      })
+    for (const plugin of this.#plugins) await plugin(attempt, signal)
+  }
 }

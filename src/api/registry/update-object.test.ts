@@ -7,7 +7,7 @@ import { kindDefinitions } from '../kinds/index.ts'
 import { createObject } from './create.ts'
 import { serverUser } from './local-cluster-view.ts'
 import { noLimits, QuotaStore } from './quota.ts'
-import type { RegistryContext, WriteHook } from './registry.ts'
+import { AdmissionChain, type RegistryContext, type WriteHook } from './registry.ts'
 import { updateObject } from './update.ts'
 
 const signal = new AbortController().signal
@@ -28,7 +28,7 @@ async function openRegistry(hooks: WriteHook[] = []): Promise<RegistryContext> {
     store,
     quota: new QuotaStore(store, noLimits, silentLogger),
     clock: systemClock,
-    admissions: [],
+    admissions: new AdmissionChain([]),
     hooks,
     newUid: randomUUID,
   }

@@ -5,7 +5,7 @@ import type { KindDefinition, Subresource } from '../kinds/define-kind.ts'
 import { isHeld, removeRecord } from './delete.ts'
 import { decodeObject, encodeObject, storeKey } from './object-bytes.ts'
 import { type Before, prepareUpdate } from './prepare-update.ts'
-import { admit, type RegistryContext, type WriteOptions, type WriteResult } from './registry.ts'
+import type { RegistryContext, WriteOptions, WriteResult } from './registry.ts'
 import { assignBeforeStore } from './service-addresses.ts'
 
 /** How often a change that names no resourceVersion is tried when others write in between. */
@@ -29,7 +29,7 @@ async function admitChange(
   const { name, namespace = '' } = key
   const about = { user, kind, namespace, name, dryRun, subresource: change.subresource?.name ?? '' }
   const { draft: object, stored: oldObject } = objects
-  await admit(context, { ...about, operation: 'update', object, oldObject }, signal)
+  await context.admissions.admit({ ...about, operation: 'update', object, oldObject }, signal)
 }
 
 /** Equal but for the order of fields, which does not change how many bytes an object has. */

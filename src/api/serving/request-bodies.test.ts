@@ -4,7 +4,7 @@ import { RequestBodies } from './request-bodies.ts'
 const charged = new Map<string, number>()
 const bodies = new RequestBodies({
   read: () => Promise.reject(new Error('not used')),
-  charge: (owner, ms) => charged.set(owner, (charged.get(owner) ?? 0) + ms),
+  cpu: { charge: (owner, ms) => void charged.set(owner, (charged.get(owner) ?? 0) + ms) },
 })
 beforeEach(() => charged.clear())
 afterAll(() => bodies.close())

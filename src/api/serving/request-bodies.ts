@@ -32,12 +32,12 @@ export interface BodyOwner {
   readonly signal: AbortSignal
 }
 
-/** What request bodies are read and paid with. */
-export interface RequestBodiesParts {
+/** What request bodies are read with, and where their CPU time is charged. */
+export interface RequestBodiesDeps {
   /** The whole body, within the server's limits. */
   readonly read: (request: IncomingMessage, signal: AbortSignal) => Promise<Buffer>
-  /** Charges CPU time, of this thread or another, to who caused it. */
-  readonly charge: (owner: string, ms: number) => void
+  /** Charges CPU time, of this thread or another, to the user who caused it. */
+  readonly cpu: { charge(owner: string, ms: number): void }
   readonly pool?: Partial<WorkerPoolOptions>
 }
 
@@ -82,14 +82,19 @@ const failures: Readonly<Record<JobFailed['why'], () => ApiError>> = {
  * anybody else.
  */
 export class RequestBodies {
-  readonly read: RequestBodiesParts['read']
-  readonly charge: RequestBodiesParts['charge']
+  readonly read: RequestBodiesDeps['read']
+  readonly #cpu: RequestBodiesDeps['cpu']
   readonly #pool: WorkerPool
 
-  constructor({ read, charge, pool }: RequestBodiesParts) {
+  constructor({ read, cpu, pool }: RequestBodiesDeps) {
     this.read = read
-    this.charge = charge
+    this.#cpu = cpu
     this.#pool = new WorkerPool({ ...defaultPool, ...pool })
+  }
+
+  /** Charges CPU time to the user who caused it. */
+  charge(owner: string, ms: number): void {
+    this.#cpu.charge(owner, ms)
   }
 
   /** The object of the expected kind, or the options, in a body. @throws ApiError 400, 413 or 415 */

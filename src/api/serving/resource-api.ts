@@ -38,19 +38,21 @@ export type ResourceHandler = (
   signal: AbortSignal,
 ) => Promise<void>
 
-/** Where and how a feature serves a resource or subresource itself. */
-export interface Extension {
+/** A resource or subresource that is served by a handler of its own, not from the registry. */
+export interface VirtualResource {
   /** As API discovery shows them; OPTIONS comes with a proxy. */
   readonly verbs: readonly string[]
   readonly namespaced: boolean
   readonly handle: ResourceHandler
 }
 
-/** What the resource API is made of. */
-export interface ResourceApiParts<E extends Extension = Extension> {
+/** What the resource API works with. */
+export interface ResourceApiDeps {
   readonly context: RegistryContext
   readonly reviews: ReviewSources
   readonly bodies: RequestBodies
+  /** Where the CPU time of handlers is charged. */
+  readonly cpu: { charge(owner: string, ms: number): void }
   /** Throws a 403 for what a request turns out to be, where that is more than its URL says. */
   readonly requireAllowed: (
     authentication: Authentication,
@@ -60,8 +62,8 @@ export interface ResourceApiParts<E extends Extension = Extension> {
   readonly watchLimits: WatchLimits
   /** Bytes of rendered lists that are kept for the next reader. */
   readonly listCacheBytes: number
-  /** By `group/version/resource/subresource`; looked up before the stored kinds. */
-  readonly extensions: ReadonlyMap<string, E>
+  /** By `group/version/resource/subresource`. */
+  readonly virtual: ReadonlyMap<string, VirtualResource>
 }
 
 type Handler = (call: ApiCall) => Promise<void>
@@ -69,7 +71,7 @@ type Handler = (call: ApiCall) => Promise<void>
 function handlersOf({
   listCacheBytes,
   watchLimits,
-}: Pick<ResourceApiParts, 'listCacheBytes' | 'watchLimits'>): ReadonlyMap<string, Handler> {
+}: Pick<ResourceApiDeps, 'listCacheBytes' | 'watchLimits'>): ReadonlyMap<string, Handler> {
   const plain = new RunCache(listCacheBytes, runBytes)
   const caches = { plain, compressed: new CompressedRuns(plain) }
   return new Map<string, Handler>([
@@ -85,27 +87,33 @@ function handlersOf({
 }
 
 /** Serves every stored kind and every review over HTTP. */
-export class ResourceApi<E extends Extension = Extension> {
-  readonly #parts: ResourceApiParts<E>
+export class ResourceApi {
+  readonly #deps: ResourceApiDeps
   readonly #served: ReadonlyMap<string, ServedResource>
   readonly #handlers: ReadonlyMap<string, Handler>
 
-  constructor(parts: ResourceApiParts<E>) {
-    this.#parts = parts
+  constructor(deps: ResourceApiDeps) {
+    this.#deps = deps
     this.#served = servedResources(kindDefinitions)
-    this.#handlers = handlersOf(parts)
+    this.#handlers = handlersOf(deps)
   }
 
-  /** Answers one authorized resource request; throws an ApiError for what it refuses. */
+  /** Serves one authorized resource request; throws an ApiError to reject it. */
   handle(
     authorized: AuthorizedRequest,
     response: ServerResponse,
     signal: AbortSignal,
   ): Promise<void> {
     const { info } = authorized
-    const extension = this.extensionFor(info)
-    if (extension) return extension.handle(authorized, response, signal)
-    const resource = this.#served.get(`${info.group}/${info.version}/${info.resource}`)
+    const path = `${info.group}/${info.version}/${info.resource}`
+    const resource = this.#served.get(path)
+    if (!resource || info.subresource !== '') {
+      const virtual = this.#deps.virtual.get(`${path}/${info.subresource}`)
+      if (virtual) {
+        checkVirtual(virtual, info)
+        return virtual.handle(authorized, response, signal)
+      }
+    }
     if (!resource) return this.#review(authorized, response, signal)
     const handler = this.#handlers.get(info.verb)
     if (!handler) throw methodNotAllowed()
@@ -115,18 +123,10 @@ export class ResourceApi<E extends Extension = Extension> {
     if (deprecation !== undefined) warn(call, [deprecation])
     const startedAt = performance.now()
     const handling = handler(call)
-    call.bodies.charge(call.owner, performance.now() - startedAt)
+    this.#deps.cpu.charge(call.owner, performance.now() - startedAt)
     return handling.catch((error: unknown) => {
       throw explainStoreFailure(error)
     })
-  }
-
-  /** The feature that serves a request. Throws 404 or 405 for a scope or verb that it does not declare. */
-  extensionFor(info: RequestInfo): E | undefined {
-    const { group, version, resource, subresource } = info
-    const extension = this.#parts.extensions.get(`${group}/${version}/${resource}/${subresource}`)
-    if (extension) checkExtension(extension, info)
-    return extension
   }
 
   #call(
@@ -136,18 +136,18 @@ export class ResourceApi<E extends Extension = Extension> {
     signal: AbortSignal,
   ): ApiCall {
     return {
-      context: this.#parts.context,
+      context: this.#deps.context,
       resource,
       info,
       user: authentication.user,
       request,
       response,
       signal,
-      bodies: this.#parts.bodies,
+      bodies: this.#deps.bodies,
       owner: ownerOf(authentication),
       requireVerb: (verb) => {
         const attributes = { user: authentication.user, verb, resource: info }
-        return this.#parts.requireAllowed(authentication, attributes, signal)
+        return this.#deps.requireAllowed(authentication, attributes, signal)
       },
     }
   }
@@ -166,13 +166,13 @@ export class ResourceApi<E extends Extension = Extension> {
     if (info.verb !== 'create') throw methodNotAllowed()
     await handleReview({
       review,
-      sources: this.#parts.reviews,
+      sources: this.#deps.reviews,
       info,
       user: authentication.user,
       request,
       response,
       signal,
-      bodies: this.#parts.bodies,
+      bodies: this.#deps.bodies,
       owner: ownerOf(authentication),
     })
   }
@@ -193,7 +193,11 @@ function isMisplaced(kind: Kind, { verb, name, namespace }: RequestInfo): boolea
 const isNamespaceItself = ({ resource, name, namespace }: RequestInfo): boolean =>
   resource === 'namespaces' && name === namespace
 
-function checkExtension({ namespaced, verbs }: Extension, info: RequestInfo): void {
+/** Throws 404 or 405 for a scope or verb that a virtual resource does not declare; to be called before its handler. */
+export function checkVirtual(
+  { namespaced, verbs }: Pick<VirtualResource, 'namespaced' | 'verbs'>,
+  info: RequestInfo,
+): void {
   const inNamespace = info.namespace !== ''
   const isOneObject = info.subresource !== '' || ofOneObject.has(info.verb)
   if (namespaced ? isOneObject && !inNamespace : inNamespace) throw notServed()

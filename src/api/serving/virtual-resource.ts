@@ -15,7 +15,7 @@ import {
 import { reportUnread } from '../../http/index.ts'
 import type { Column } from '../kinds/define-kind.ts'
 import { type RequestCall, wantsPretty } from './call.ts'
-import type { Extension, ResourceHandler } from './resource-api.ts'
+import type { ResourceHandler, VirtualResource } from './resource-api.ts'
 import { type ResponseForm, responseForm, sendValue, streamForm } from './response.ts'
 import { renderTable, toPartialObjectMetadata } from './table.ts'
 import { includeObject } from './views.ts'
@@ -252,7 +252,7 @@ const { group, version, resource, namespaced } = definitions.kind
  * Answers that nobody has defined kinds of their own, which is all there is to say here. kubectl asks for the list before it
  * creates anything that cannot be patched, such as a review, and takes a 404 for a failure. API discovery does not show it.
  */
-export const noCustomKinds = (clock: Clock): [path: string, extension: Extension] => [
+export const noCustomKinds = (clock: Clock): [path: string, virtual: VirtualResource] => [
   `${group}/${version}/${resource}/`,
   {
     verbs: ['get', 'list', 'watch'],

@@ -1,10 +1,15 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { ApiError, type Clock, isRecord } from '../../core/index.ts'
 import type { Exchange } from '../pipeline/exchange.ts'
-import { type Ask, identity, partsWith, type Running, serve } from '../pipeline/pipeline.suite.ts'
-import type { PipelineParts } from '../pipeline/types.ts'
-import { auditLine } from './event.ts'
-import { AuditRecorder } from './recorder.ts'
+import {
+  type Ask,
+  type DepsChanges,
+  depsWith,
+  identity,
+  type Running,
+  serve,
+} from '../pipeline/pipeline.suite.ts'
+import { AuditRecorder, auditLine } from './recorder.ts'
 
 const running: Running[] = []
 afterEach(async () => {
@@ -17,7 +22,7 @@ const clock: Clock = { now: () => Date.UTC(2026, 0, 31, 12), monotonic: () => 0 
 async function audited(
   path: string,
   ask: Ask,
-  changes: Partial<PipelineParts> & { requestReceived?: boolean } = {},
+  changes: DepsChanges & { requestReceived?: boolean } = {},
 ): Promise<{ text: string; events: Record<string, unknown>[] }> {
   let text = ''
   const sink = {
@@ -29,7 +34,7 @@ async function audited(
   }
   const requestReceived = changes.requestReceived ?? false
   const audit = new AuditRecorder({ sink, clock, requestReceived })
-  const server = await serve('HTTP/1.1', partsWith({ clock, audit, ...changes }))
+  const server = await serve('HTTP/1.1', depsWith({ clock, audit, ...changes }))
   running.push(server)
   await server.ask(path, ask)
   await server.pipeline.drain()
@@ -93,7 +98,7 @@ describe('stages', () => {
 })
 
 describe('refusals are recorded with their reason [GND-R82]', () => {
-  const denying: Partial<PipelineParts> = {
+  const denying: DepsChanges = {
     authorizer: {
       authorize: () => ({ allowed: false, reason: 'no role' }),
       rulesFor: () => ({ resourceRules: [], nonResourceRules: [], incomplete: false }),

@@ -127,7 +127,7 @@ describe('rotation by size [GND-R82]', () => {
     }
     await log.close()
     expect(await linesOf(path())).toHaveLength(3)
-    expect(said).toContain('audit log could not be rotated')
+    expect(said).toContain('cannot rotate the audit log')
   })
 })
 
@@ -172,8 +172,8 @@ describe('a full disk', () => {
     await log.close()
     expect(await linesOf(path())).toEqual(['fits one', 'fits again'])
     expect(said).toEqual([
-      'audit log cannot be written, events are dropped',
-      'audit log is written again',
+      'cannot write the audit log, dropping events',
+      'audit log is writable again',
     ])
   })
 

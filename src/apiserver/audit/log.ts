@@ -7,12 +7,13 @@ import {
   type RedactedText,
   systemErrorCode,
 } from '../../core/index.ts'
-import { type AuditSink, maxBufferedAuditBytes } from './recorder.ts'
+import { defaultAuditFlushBytes, defaultAuditFlushMs, maxBufferedAuditBytes } from '../limits.ts'
+import type { AuditSink } from './recorder.ts'
 
 const stamp = '\\d{4}-\\d{2}-\\d{2}T\\d{2}-\\d{2}-\\d{2}\\.\\d{3}'
 
 /** Renames a log to its name with the time in it, as `audit-2026-01-31T12-00-00.000.log`. */
-async function moveAside(path: string, nowMs: number): Promise<void> {
+async function renameToBackup(path: string, nowMs: number): Promise<void> {
   for (let ms = nowMs; ; ms++) {
     const backup = backupName(path, ms)
     if (await exists(backup)) continue
@@ -21,7 +22,7 @@ async function moveAside(path: string, nowMs: number): Promise<void> {
   }
 }
 
-/** Removes the oldest of the logs that were moved aside; 0 keeps all. */
+/** Removes the oldest of the rotated logs; 0 keeps all. */
 async function pruneBackups(path: string, keep: number): Promise<void> {
   if (keep === 0) return
   const folder = dirname(path)
@@ -54,9 +55,9 @@ export type LogFile = Pick<FileHandle, 'write' | 'truncate' | 'sync' | 'close' |
 /** Where and how an audit log is kept. */
 export interface AuditLogOptions {
   readonly path: string
-  /** Size at which the file is moved aside. */
+  /** Size at which the file is rotated. */
   readonly maxBytes: number
-  /** How many files that were moved aside are kept; 0 keeps all. */
+  /** How many rotated files are kept; 0 keeps all. */
   readonly maxBackups: number
   readonly clock: Clock
   readonly log: Logger
@@ -66,14 +67,12 @@ export interface AuditLogOptions {
   readonly openFile?: (path: string) => Promise<LogFile>
 }
 
-const defaultFlushBytes = 64 * 2 ** 10
-const defaultFlushMs = 1_000
 /** UTF-8 needs no more for a UTF-16 code unit. */
 const maxBytesPerCharacter = 3
 
-const openPrivately = (path: string): Promise<LogFile> => open(path, 'a', 0o600)
+const openPrivate = (path: string): Promise<LogFile> => open(path, 'a', 0o600)
 
-/** Opens an audit log, or says why it cannot be had. */
+/** Opens an audit log. @throws CommandFailed if it cannot be written. */
 export async function openAuditLog(options: AuditLogOptions): Promise<AuditLog> {
   const log = new AuditLog(options)
   try {
@@ -90,8 +89,8 @@ export async function openAuditLog(options: AuditLogOptions): Promise<AuditLog> 
 }
 
 /**
- * A file of audit lines, written in batches and moved aside when it is large. A full disk costs
- * lines, which are counted, but neither memory nor requests, and never leaves half a line behind.
+ * A file of audit lines, written in batches and rotated by size. A full disk costs lines, which are
+ * counted, but neither memory nor requests, and never leaves half a line behind.
  */
 export class AuditLog implements AuditSink {
   readonly #options: AuditLogOptions
@@ -111,7 +110,7 @@ export class AuditLog implements AuditSink {
   constructor(options: AuditLogOptions) {
     this.#options = options
     this.#rotateAt = options.maxBytes
-    this.#flushBytes = options.flushBytes ?? defaultFlushBytes
+    this.#flushBytes = options.flushBytes ?? defaultAuditFlushBytes
     this.#maxBufferedBytes = options.maxBufferedBytes ?? maxBufferedAuditBytes
   }
 
@@ -120,7 +119,7 @@ export class AuditLog implements AuditSink {
   }
 
   async open(): Promise<void> {
-    const file = await (this.#options.openFile ?? openPrivately)(this.#options.path)
+    const file = await (this.#options.openFile ?? openPrivate)(this.#options.path)
     const stat = await file.stat()
     if (stat.isFile() && (stat.mode & 0o077) !== 0) await file.chmod(0o600)
     this.#size = stat.size
@@ -138,7 +137,7 @@ export class AuditLog implements AuditSink {
     else
       this.#timer ??= setTimeout(
         () => this.#startWriting(),
-        this.#options.flushMs ?? defaultFlushMs,
+        this.#options.flushMs ?? defaultAuditFlushMs,
       )
   }
 
@@ -223,11 +222,11 @@ export class AuditLog implements AuditSink {
     try {
       await file?.sync()
       await file?.close()
-      await moveAside(path, clock.now())
+      await renameToBackup(path, clock.now())
       await pruneBackups(path, maxBackups)
     } catch (err) {
       this.#rotateAt = this.#size + maxBytes // not again with every batch
-      log.warn({ err, path }, 'audit log could not be rotated')
+      log.warn({ err, path }, 'cannot rotate the audit log')
     }
     await this.open()
   }
@@ -237,13 +236,13 @@ export class AuditLog implements AuditSink {
     if (this.#failing) return
     this.#failing = true
     const { log, path } = this.#options
-    log.error({ err, path }, 'audit log cannot be written, events are dropped')
+    log.error({ err, path }, 'cannot write the audit log, dropping events')
   }
 
   #recovered(): void {
     if (!this.#failing) return
     this.#failing = false
     const { log, path } = this.#options
-    log.warn({ path, dropped: this.#dropped }, 'audit log is written again')
+    log.warn({ path, dropped: this.#dropped }, 'audit log is writable again')
   }
 }

@@ -9,7 +9,7 @@ import {
   systemErrorCode,
 } from '../../core/index.ts'
 
-/** Where the parts of a server's state lie. */
+/** The paths of a server's state. */
 export interface DataDirectory {
   readonly path: string
   readonly pki: string
@@ -19,7 +19,7 @@ export interface DataDirectory {
   readonly lock: string
 }
 
-/** The parts of the data directory at `path`, whether they are there or not. */
+/** The paths in the data directory at `path`, whether they exist or not. */
 export function dataDirectoryAt(path: string): DataDirectory {
   return {
     path,
@@ -31,24 +31,24 @@ export function dataDirectoryAt(path: string): DataDirectory {
   }
 }
 
-/** The layout of the data directory; counted up when a part moves or changes its form. */
+/** The layout of the data directory; increased when a path or a format changes. */
 const formatVersion = 1
 
 const secrets = /^(?:admin\.kubeconfig|.+\.key|store-key|tunnel-agent\.pem)$/
 
-/** Files with private keys, which others may not even read. */
+/** Files with private keys, which other users may not read. */
 const isSecret = (file: string): boolean => secrets.test(basename(file))
 
 async function requireDirectory(path: string): Promise<void> {
   if ((await stat(path)).isDirectory()) return
   throw new CommandFailed('DATA_DIR_INVALID', `${path} is not a directory`, {
-    hint: 'name another place with --data-dir',
+    hint: 'choose another directory with --data-dir',
   })
 }
 
 async function requireWritable(path: string): Promise<void> {
   await access(path, constants.R_OK | constants.W_OK | constants.X_OK).catch((cause: unknown) => {
-    throw new CommandFailed('DATA_DIR_READ_ONLY', `${path} cannot be written to`, {
+    throw new CommandFailed('DATA_DIR_READ_ONLY', `${path} is not writable`, {
       cause,
       hint: 'check its mode and whether its file system is mounted read-only',
     })
@@ -59,7 +59,7 @@ async function requireFormat(path: string): Promise<void> {
   const file = join(path, 'format-version')
   const text = await readFileIfPresent(file)
   if (text === undefined) {
-    // Wherever the directory is: git adds none of its keys.
+    // So that git adds none of the keys, wherever the directory is.
     await writeFile(join(path, '.gitignore'), '*\n', { mode: 0o600 })
     await writeFile(file, `${formatVersion}\n`, { mode: 0o600 })
     return
@@ -69,26 +69,30 @@ async function requireFormat(path: string): Promise<void> {
   throw new CommandFailed(
     'DATA_DIR_FORMAT',
     found > formatVersion
-      ? `${path} was written by a newer Sallyport (format ${found}; this one knows ${formatVersion})`
-      : `${file} does not hold a format version: ${JSON.stringify(text.slice(0, 20))}`,
-    { hint: 'use the version of Sallyport that wrote it, or name another place with --data-dir' },
+      ? `${path} was written by a newer Sallyport (format ${found}; this version supports ${formatVersion})`
+      : `${file} does not contain a format version: ${JSON.stringify(text.slice(0, 20))}`,
+    {
+      hint: 'use the version of Sallyport that wrote it, or choose another directory with --data-dir',
+    },
   )
 }
 
-/** Makes the data directory or finds it again; refuses one that cannot be used or that others can change. */
+/** Opens the data directory, and creates it if needed. @throws CommandFailed if other users can write to it. */
 export async function openDataDirectory(
   path: string,
   userId: number | undefined,
 ): Promise<DataDirectory> {
   await makePrivateDirectory(path).catch((cause: unknown) => {
-    throw new CommandFailed('DATA_DIR_UNUSABLE', `cannot make the data directory ${path}`, {
+    throw new CommandFailed('DATA_DIR_UNUSABLE', `cannot create the data directory ${path}`, {
       cause,
-      hint: `${systemErrorCode(cause) ?? 'unknown error'}; name another place with --data-dir`,
+      hint: `${systemErrorCode(cause) ?? 'unknown error'}; choose another directory with --data-dir`,
     })
   })
   await requireDirectory(path)
-  const parts = ['pki', 'store']
-  const trusted = await requireTrustedDirectory({ path, parts, isSecret }, { userId })
+  const trusted = await requireTrustedDirectory(
+    { path, parts: ['pki', 'store'], isSecret },
+    { userId },
+  )
   const directory = dataDirectoryAt(trusted)
   await requireWritable(directory.path)
   await makePrivateDirectory(directory.pki)

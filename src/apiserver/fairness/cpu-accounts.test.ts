@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { hasReason } from '../../core/index.ts'
-import { CpuAccounts, defaultCpuLimits } from './cpu-accounts.ts'
+import { defaultCpuLimits } from '../limits.ts'
+import { CpuAccounts } from './cpu-accounts.ts'
 
 function accounts() {
   const at = { now: 0, load: 1 }
@@ -24,7 +25,7 @@ describe('CPU time is charged to the user who causes it [SEC-R505]', () => {
     cpu.charge('greedy', burstMs + 100)
     cpu.charge('modest', 1)
     expect([refused('greedy'), refused('modest'), refused('new')]).toEqual([true, false, false])
-    expect(cpu.refused).toBe(1)
+    expect(cpu.rejected).toBe(1)
   })
 
   test('nobody is refused while the event loop has time to spare', () => {

@@ -1,24 +1,6 @@
 import { performance } from 'node:perf_hooks'
 import { ApiError } from '../../core/index.ts'
-
-/** How CPU time is shared. */
-export interface CpuLimits {
-  /** CPU time that a user may be ahead of its share before requests of this user are refused. */
-  readonly burstMs: number
-  /** No debt grows beyond this, so that no user is refused for longer. */
-  readonly maxDebtMs: number
-  /** A user without a charge for this long is not active: the others share its part. */
-  readonly activeMs: number
-  /** The event loop counts as saturated when it is busy for this part of the time. */
-  readonly saturation: number
-}
-
-export const defaultCpuLimits: CpuLimits = {
-  burstMs: 250,
-  maxDebtMs: 5_000,
-  activeMs: 2_000,
-  saturation: 0.9,
-}
+import { type CpuLimits, defaultCpuLimits } from '../limits.ts'
 
 /** Where time and load come from. */
 export interface CpuSources {
@@ -53,8 +35,8 @@ function eventLoopLoad(): () => number {
 
 /**
  * Charges CPU time to the users who cause it. Active users have equal shares of one core. While the
- * event loop is saturated, a user who has used more than its share is refused until the debt is paid;
- * while it is not, nobody is: idle time belongs to whoever can use it.
+ * event loop is saturated, a user who has used more than its share is rejected until the debt is paid;
+ * while it is not, no user is rejected: idle time is free.
  */
 export class CpuAccounts {
   readonly #limits: CpuLimits
@@ -62,16 +44,16 @@ export class CpuAccounts {
   readonly #accounts = new Map<string, Account>()
   #active = 1
   #countedAt = Number.NEGATIVE_INFINITY
-  #refused = 0
+  #rejected = 0
 
   constructor(limits: CpuLimits = defaultCpuLimits, sources?: CpuSources) {
     this.#limits = limits
     this.#sources = sources ?? { now: () => performance.now(), load: eventLoopLoad() }
   }
 
-  /** Requests refused since the start, for the metrics. */
-  get refused(): number {
-    return this.#refused
+  /** Requests rejected since the start, for the metrics. */
+  get rejected(): number {
+    return this.#rejected
   }
 
   /** Charges `ms` of CPU time. */
@@ -91,7 +73,7 @@ export class CpuAccounts {
     this.#pay(account, this.#sources.now())
     const owedMs = account.debtMs - this.#limits.burstMs
     if (owedMs <= 0 || this.#sources.load() < this.#limits.saturation) return
-    this.#refused++
+    this.#rejected++
     const retryAfterSeconds = Math.ceil((owedMs * this.#active) / 1000)
     throw new ApiError(
       'TooManyRequests',

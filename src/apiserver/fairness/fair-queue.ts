@@ -1,16 +1,16 @@
 import type { Holder } from './held-bytes.ts'
 
-/** Requests that compete with each other for room. */
+/** Requests that compete for the same permits. */
 export type PoolName = 'readOnly' | 'mutating' | 'longRunning'
 
 /** Kinds of clients, each with permits and memory of its own. */
 export type Level = 'administrator' | 'health' | 'user' | 'serviceAccount' | 'anonymous'
 
-/** A request's place among those under way; give it back with `release`, whatever happened. */
+/** A request among those under way; to be passed to `release` in every case. */
 export interface Ticket extends Holder {
   readonly level: Level
   readonly pool: PoolName
-  /** Not held back by other users' load, only by this user's own. */
+  /** Limited by this user's own load only, not by that of others. */
   readonly urgent: boolean
   state: 'new' | 'queued' | 'running' | 'over'
   /** Resolves or rejects the wait of a queued request. */
@@ -33,23 +33,23 @@ interface UserLoad {
 }
 
 /**
- * Lets `running` tickets through at once. The others wait per user, and users take turns: whoever
- * waits behind his own thousand requests does not make anybody else wait behind them.
+ * Runs `running` tickets at once. The others wait per user, and users take turns: a user with a
+ * thousand waiting requests delays only its own.
  */
 export class FairQueue {
   readonly #limits: QueueLimits
-  readonly #refusal: () => Error
+  readonly #rejection: () => Error
   readonly #users = new Map<string, UserLoad>()
   /** Users with waiting tickets, the next one to be served first. */
   readonly #turns = new Set<UserLoad>()
   #running = 0
   #queued = 0
   #urgentQueued = 0
-  #refused = 0
+  #rejected = 0
 
-  constructor(limits: QueueLimits, refusal: () => Error) {
+  constructor(limits: QueueLimits, rejection: () => Error) {
     this.#limits = limits
-    this.#refusal = refusal
+    this.#rejection = rejection
   }
 
   get running(): number {
@@ -60,26 +60,26 @@ export class FairQueue {
     return this.#queued
   }
 
-  get refused(): number {
-    return this.#refused
+  get rejected(): number {
+    return this.#rejected
   }
 
-  /** Returns when the ticket may run; a promise if it has to wait for that; throws when it may not. */
+  /** Returns if the ticket may run, a promise if it is queued; throws if the queue is full. */
   enter(ticket: Ticket): void | Promise<void> {
     const load = this.#loadOf(ticket.user)
     const isNext = ticket.urgent || load.waiting.length === 0
-    if (isNext && this.#hasRoomFor(load, ticket)) {
+    if (isNext && this.#hasPermitFor(load, ticket)) {
       this.#run(load, ticket)
       return undefined
     }
     return this.#wait(load, ticket)
   }
 
-  /** Gives the ticket's place to the next in turn. */
+  /** Releases the ticket's permit, which goes to the next in turn. */
   leave(ticket: Ticket): void {
     const load = this.#users.get(ticket.user)
     if (load === undefined || ticket.state === 'over') return
-    if (ticket.state === 'queued') this.#giveUp(load, ticket)
+    if (ticket.state === 'queued') this.#abandon(load, ticket)
     if (ticket.state === 'running') {
       load.running--
       this.#running--
@@ -98,7 +98,7 @@ export class FairQueue {
     return load
   }
 
-  #hasRoomFor(load: UserLoad, ticket: Ticket): boolean {
+  #hasPermitFor(load: UserLoad, ticket: Ticket): boolean {
     if (load.running >= this.#limits.runningPerUser) return false
     return ticket.urgent || this.#running < this.#limits.running
   }
@@ -112,8 +112,8 @@ export class FairQueue {
   #wait(load: UserLoad, ticket: Ticket): Promise<void> {
     const { queuedPerUser, queuedInTotal, maxQueueMs } = this.#limits
     if (load.waiting.length >= queuedPerUser || this.#queued >= queuedInTotal) {
-      this.#refuse(load, ticket)
-      throw this.#refusal()
+      this.#reject(load, ticket)
+      throw this.#rejection()
     }
     ticket.state = 'queued'
     if (ticket.urgent) load.waiting.unshift(ticket)
@@ -131,28 +131,28 @@ export class FairQueue {
     })
   }
 
-  #refuse(load: UserLoad, ticket: Ticket): void {
-    this.#refused++
+  #reject(load: UserLoad, ticket: Ticket): void {
+    this.#rejected++
     ticket.state = 'over'
     this.#forgetIdle(load)
   }
 
   #timeOut(load: UserLoad, ticket: Ticket): void {
     this.#removeWaiting(load, ticket)
-    this.#refuse(load, ticket)
-    ticket.settle?.(this.#refusal())
+    this.#reject(load, ticket)
+    ticket.settle?.(this.#rejection())
   }
 
-  /** The client left while it waited: its promise ends, and nobody is there to see how. */
-  #giveUp(load: UserLoad, ticket: Ticket): void {
+  /** The client disconnected while it waited: the promise is settled, without effect. */
+  #abandon(load: UserLoad, ticket: Ticket): void {
     this.#removeWaiting(load, ticket)
-    ticket.settle?.(this.#refusal())
+    ticket.settle?.(this.#rejection())
   }
 
   #removeWaiting(load: UserLoad, ticket: Ticket): void {
-    const place = load.waiting.indexOf(ticket)
-    if (place < 0) return
-    load.waiting.splice(place, 1)
+    const index = load.waiting.indexOf(ticket)
+    if (index < 0) return
+    load.waiting.splice(index, 1)
     this.#queued--
     if (ticket.urgent) this.#urgentQueued--
     if (load.waiting.length === 0) this.#turns.delete(load)
@@ -163,7 +163,7 @@ export class FairQueue {
     for (const load of this.#turns) {
       if (this.#running >= this.#limits.running && this.#urgentQueued === 0) return
       const ticket = load.waiting[0]
-      if (ticket === undefined || !this.#hasRoomFor(load, ticket)) continue
+      if (ticket === undefined || !this.#hasPermitFor(load, ticket)) continue
       this.#removeWaiting(load, ticket)
       if (this.#turns.delete(load)) this.#turns.add(load)
       this.#run(load, ticket)

@@ -1,9 +1,10 @@
 import { describe, expect, test, vi } from 'vitest'
 import type { Authentication } from '../../core/index.ts'
 import { isLongRunning, parseRequestInfo } from '../../core/index.ts'
+import { defaultFairnessLimits, type FairnessLimits, minHeldBytes } from '../limits.ts'
 import type { Ticket } from './fair-queue.ts'
-import { defaultFairnessLimits, Fairness, type FairnessLimits } from './fairness.ts'
-import { HeldBytes, type Holder, minHeldBytes } from './held-bytes.ts'
+import { Fairness } from './fairness.ts'
+import { HeldBytes, type Holder } from './held-bytes.ts'
 
 const limits: FairnessLimits = {
   ...defaultFairnessLimits,
@@ -32,7 +33,7 @@ function ticketOf(fairness: Fairness, asked: Asked): Ticket {
     info,
     longRunning: isLongRunning(info),
     sourceAddress: asked.from ?? '10.0.0.1',
-    cut: () => {},
+    disconnect: () => {},
   })
 }
 
@@ -205,7 +206,7 @@ describe('those who wait take turns by user', () => {
       vi.advanceTimersByTime(limits.maxQueueMs)
       expect(await outcome).toMatchObject({ reason: 'TooManyRequests' })
       expect(fairness.queued('readOnly')).toBe(0)
-      expect(fairness.refused('readOnly')).toBe(1)
+      expect(fairness.rejected('readOnly')).toBe(1)
     } finally {
       vi.useRealTimers()
     }
@@ -265,10 +266,10 @@ describe('each kind of clients has permits of its own [SEC-R605]', () => {
 })
 
 describe('bytes that wait for clients [SEC-R603]', () => {
-  const holderOf = (user: string, cuts: string[]): Holder => ({
+  const holderOf = (user: string, ended: string[]): Holder => ({
     user,
     held: 0,
-    cut: () => void cuts.push(user),
+    request: { disconnect: () => void ended.push(user) },
   })
 
   test('are limited per user, and come back', () => {
@@ -290,12 +291,12 @@ describe('bytes that wait for clients [SEC-R603]', () => {
   })
 
   test('in total are taken from the user with most of them, never from another', () => {
-    const cuts: string[] = []
+    const ended: string[] = []
     const held = new HeldBytes({ maxBytesPerUser: 50_000, maxBytesInTotal: 100_000 })
-    for (let i = 0; i < 9; i++) held.hold(holderOf('eve', cuts), 5_000)
-    for (let i = 0; i < 9; i++) held.hold(holderOf('mallory', cuts), 5_000)
-    for (let i = 0; i < 9; i++) expect(held.hold(holderOf(`user-${i}`, cuts), 5_000)).toBe(true)
-    expect(new Set(cuts)).toEqual(new Set(['eve', 'mallory']))
-    expect([held.total <= 100_000, held.cut]).toEqual([true, cuts.length])
+    for (let i = 0; i < 9; i++) held.hold(holderOf('eve', ended), 5_000)
+    for (let i = 0; i < 9; i++) held.hold(holderOf('mallory', ended), 5_000)
+    for (let i = 0; i < 9; i++) expect(held.hold(holderOf(`user-${i}`, ended), 5_000)).toBe(true)
+    expect(new Set(ended)).toEqual(new Set(['eve', 'mallory']))
+    expect([held.total <= 100_000, held.disconnected]).toEqual([true, ended.length])
   })
 })

@@ -1,5 +1,5 @@
 import { ApiError, type Authentication, type RequestInfo, wellKnown } from '../../core/index.ts'
-import { partyOf, socketBucket } from '../pipeline/limits.ts'
+import type { FairnessLimits } from '../limits.ts'
 import {
   FairQueue,
   type Level,
@@ -9,47 +9,14 @@ import {
 } from './fair-queue.ts'
 import { HeldBytes } from './held-bytes.ts'
 
-/** How many requests may be under way at once, and what slow clients may cost. */
-export interface FairnessLimits {
-  /** Of users; service accounts have as many of their own, and anonymous clients `anonymousShare` of that. */
-  readonly readOnly: number
-  readonly mutating: number
-  /** Watches and streams, which hold little but hold it long. */
-  readonly longRunning: number
-  /** The part of each of these that one user may hold: 0.25 is a quarter. */
-  readonly userShare: number
-  readonly anonymousShare: number
-  /** How many requests of one user may wait, and of all users together. */
-  readonly queuedPerUser: number
-  readonly queuedInTotal: number
-  readonly maxQueueMs: number
-  /** Bytes of bodies on their way in and of responses on their way out. */
-  readonly maxHeldBytesPerUser: number
-  readonly maxHeldBytesInTotal: number
-}
-
-/** The numbers of kube-apiserver where it has one. */
-export const defaultFairnessLimits: FairnessLimits = {
-  readOnly: 400,
-  mutating: 200,
-  longRunning: 10_000,
-  userShare: 0.25,
-  anonymousShare: 0.05,
-  queuedPerUser: 128,
-  queuedInTotal: 4_096,
-  maxQueueMs: 15_000,
-  maxHeldBytesPerUser: 64 * 2 ** 20,
-  maxHeldBytesInTotal: 256 * 2 ** 20,
-}
-
-/** What decides about a request's place. */
-export interface Applicant {
+/** What a request's level, pool and user are derived from. */
+export interface FairRequest {
   readonly authentication: Authentication
   readonly info: RequestInfo
   readonly longRunning: boolean
   readonly sourceAddress: string
   /** Ends the request and its connection. */
-  cut(why: Error): void
+  disconnect(why: Error): void
 }
 
 const tooManyRequests = () =>
@@ -61,9 +28,9 @@ type QueuedLevel = 'user' | 'serviceAccount' | 'anonymous'
 const queuedLevels: readonly QueuedLevel[] = ['user', 'serviceAccount', 'anonymous']
 
 /**
- * Lets so many requests in, makes the rest wait in turn by user, and turns away what is too much.
- * A permit is for the work of the server: it is taken when the body has arrived and given back when the
- * response is made. What a slow client sends or does not read is counted in bytes.
+ * Limits the requests under way, queues the rest in turns by user, and rejects what exceeds the queue.
+ * A permit is for the work of the server: it is acquired when the body has arrived and released when the
+ * response is complete. What a slow client sends or does not read is counted in bytes.
  */
 export class Fairness {
   readonly #queues: Readonly<Record<QueuedLevel, Readonly<Record<PoolName, FairQueue>>>>
@@ -89,18 +56,18 @@ export class Fairness {
     }
   }
 
-  /** The request's place; nothing is counted before `receive` or `admit`. */
-  ticketFor(applicant: Applicant): Ticket {
-    const { authentication, info } = applicant
-    const level = levelOf(applicant)
+  /** A new ticket; nothing is counted before `receive` or `admit`. */
+  ticketFor(request: FairRequest): Ticket {
+    const { authentication, info } = request
+    const level = levelOf(request)
     return {
       level,
-      pool: poolOf(applicant),
-      user: bucketOf(level, applicant),
+      pool: poolOf(request),
+      user: bucketOf(level, request),
       urgent: authentication.user.groups.includes(wellKnown.nodes) && isHeartbeat(info),
       state: 'new',
       held: 0,
-      cut: (why) => applicant.cut(why),
+      request,
     }
   }
 
@@ -109,22 +76,22 @@ export class Fairness {
     if (!this.#held[ticket.level].hold(ticket, bytes)) throw tooManyRequests()
   }
 
-  /** Returns at once when there is room, later when there will be, and throws a 429 when there won't. */
+  /** Returns at once if there is a permit, a promise if the request is queued; throws a 429 if the queue is full. */
   admit(ticket: Ticket): void | Promise<void> {
     return this.#queueOf(ticket)?.enter(ticket)
   }
 
-  /** Gives the permit back and counts what the client has to read instead; cuts it if that is too much. */
-  worked(ticket: Ticket, unreadBytes: number): void {
+  /** Releases the permit and counts what the client has to read instead; disconnects it if that is too much. */
+  completed(ticket: Ticket, unreadBytes: number): void {
     this.#queueOf(ticket)?.leave(ticket)
     this.unread(ticket, unreadBytes)
   }
 
-  /** Counts what the client of a stream has to read; cuts it if that is too much. */
+  /** Counts what the client of a stream has to read; disconnects it if that is too much. */
   unread(ticket: Ticket, unreadBytes: number): void {
     if (this.#held[ticket.level].hold(ticket, unreadBytes)) return
     this.#held[ticket.level].release(ticket)
-    ticket.cut(new Error('the client does not read its responses'))
+    ticket.request.disconnect(new Error('the client does not read its responses'))
   }
 
   /** The client of a stream has read everything. */
@@ -132,13 +99,13 @@ export class Fairness {
     this.#held[ticket.level].release(ticket)
   }
 
-  /** Gives everything back; safe in every state, and twice. */
+  /** Releases everything; safe in every state, and twice. */
   release(ticket: Ticket): void {
     this.#queueOf(ticket)?.leave(ticket)
     this.#held[ticket.level].release(ticket)
   }
 
-  /** Administrators and health checks need no permit: others cannot take theirs. */
+  /** Administrators and health checks need no permit. */
   #queueOf({ level, pool }: Ticket): FairQueue | undefined {
     return level === 'administrator' || level === 'health' ? undefined : this.#queues[level][pool]
   }
@@ -153,17 +120,17 @@ export class Fairness {
     return this.#sum((level) => this.#queues[level][pool].queued)
   }
 
-  /** Requests turned away since the start, for the metrics. */
-  refused(pool: PoolName): number {
-    return this.#sum((level) => this.#queues[level][pool].refused)
+  /** Requests rejected since the start, for the metrics. */
+  rejected(pool: PoolName): number {
+    return this.#sum((level) => this.#queues[level][pool].rejected)
   }
 
-  /** Bytes that wait for clients, and how many requests were cut because of them, for the metrics. */
-  held(): { readonly level: Level; readonly bytes: number; readonly cut: number }[] {
-    return Object.entries(this.#held).map(([level, { total, cut }]) => ({
+  /** Bytes that wait for clients, and how many requests were ended because of them, for the metrics. */
+  held(): { readonly level: Level; readonly bytes: number; readonly disconnected: number }[] {
+    return Object.entries(this.#held).map(([level, { total, disconnected }]) => ({
       level: level as Level,
       bytes: total,
-      cut,
+      disconnected,
     }))
   }
 
@@ -174,7 +141,7 @@ export class Fairness {
   }
 }
 
-/** `queuedShare` 0: waiting for a stream to end makes no sense. */
+/** `queuedShare` is 0 for streams: they have no end to wait for. */
 function queueOf(limits: FairnessLimits, size: number, queuedShare: number): FairQueue {
   const running = size === 0 ? 0 : Math.max(1, Math.floor(size))
   const sizes: QueueLimits = {
@@ -198,16 +165,16 @@ const heldOf = (
 
 const readOnlyVerbs = new Set(['get', 'list', 'watch', 'head', 'options'])
 
-function poolOf(applicant: Applicant): PoolName {
-  if (applicant.longRunning) return 'longRunning'
-  return readOnlyVerbs.has(applicant.info.verb) ? 'readOnly' : 'mutating'
+function poolOf(request: FairRequest): PoolName {
+  if (request.longRunning) return 'longRunning'
+  return readOnlyVerbs.has(request.info.verb) ? 'readOnly' : 'mutating'
 }
 
 /**
- * Impersonation counts for the real user: every editor of a namespace may act as all its service
- * accounts, and there can be any number of them.
+ * Impersonation counts for the authenticated user: every editor of a namespace may impersonate all its
+ * service accounts, and there can be any number of them.
  */
-function levelOf({ authentication, info }: Applicant): Level {
+function levelOf({ authentication, info }: FairRequest): Level {
   if (isHealthCheck(info)) return 'health'
   const { user, impersonator } = authentication
   const { username, groups } = impersonator ?? user
@@ -217,8 +184,8 @@ function levelOf({ authentication, info }: Applicant): Level {
   return username.startsWith(wellKnown.serviceAccountUserPrefix) ? 'serviceAccount' : 'user'
 }
 
-/** Those who share: a user, the service accounts of a namespace, or unknown clients of one address. */
-function bucketOf(level: Level, { authentication, sourceAddress }: Applicant): string {
+/** Clients that share limits: a user, the service accounts of a namespace, or anonymous clients of one address. */
+function bucketOf(level: Level, { authentication, sourceAddress }: FairRequest): string {
   const { username } = authentication.impersonator ?? authentication.user
   if (level === 'anonymous' || level === 'health') return socketBucket(sourceAddress)
   return partyOf(username)
@@ -233,4 +200,24 @@ function isHeartbeat(info: RequestInfo): boolean {
     (info.resource === 'leases' && info.namespace === 'kube-node-lease') ||
     (info.resource === 'nodes' && info.subresource === 'status')
   )
+}
+
+/** The part of an address that one party controls: all of IPv4, the first 64 bits of IPv6. */
+export function socketBucket(address: string): string {
+  const bare = address.startsWith('::ffff:') ? address.slice(7) : address
+  if (!bare.includes(':')) return bare
+  const [head = '', tail] = bare.split('::')
+  const groups = head === '' ? [] : head.split(':')
+  if (tail === undefined) return groups.slice(0, 4).join(':')
+  const behind = tail === '' ? [] : tail.split(':')
+  const zeros = Array.from({ length: Math.max(0, 8 - groups.length - behind.length) }, () => '0')
+  return [...groups, ...zeros, ...behind].slice(0, 4).join(':')
+}
+
+/** Users that one party controls: a single user, or all service accounts of a namespace. */
+export function partyOf(username: string): string {
+  const { serviceAccountUserPrefix: prefix } = wellKnown
+  if (!username.startsWith(prefix)) return username
+  const end = username.indexOf(':', prefix.length)
+  return end < 0 ? username : username.slice(0, end)
 }

@@ -1,10 +1,12 @@
+import { maxIdleHolders, minHeldBytes } from '../limits.ts'
+
 /** A request whose bytes wait in memory because its client sends or reads slowly. */
 export interface Holder {
   readonly user: string
   /** What it holds now; 0 if nothing. Only `HeldBytes` changes it. */
   held: number
-  /** Ends the request and its connection. */
-  readonly cut: (why: Error) => void
+  /** Ended to free the memory that it holds. */
+  readonly request: { disconnect(why: Error): void }
 }
 
 /** How much memory such requests may hold. */
@@ -19,24 +21,18 @@ interface UserHeld {
   readonly holders: Set<Holder>
 }
 
-/** Objects of a request without any byte of a body; they count as well. */
-export const minHeldBytes = 4 * 1024
-
-/** Users who hold nothing are kept up to this number: most come again at once. */
-const maxIdleUsers = 1_000
-
 const outOfMemory = new Error('too many bytes wait in memory for this client')
 
 /**
  * Bounds the bytes of bodies that are being received and of responses that are not read yet, per user
  * and in total. A user over the limit gets no more. When the total is reached, the oldest request of the
- * user with the most bytes is cut: a client that holds little is never cut because of others.
+ * user with the most bytes is ended: a client that holds little is never affected by others.
  */
 export class HeldBytes {
   readonly #limits: HeldLimits
   readonly #users = new Map<string, UserHeld>()
   #total = 0
-  #cut = 0
+  #disconnected = 0
 
   constructor(limits: HeldLimits) {
     this.#limits = limits
@@ -47,23 +43,23 @@ export class HeldBytes {
     return this.#total
   }
 
-  /** Requests that were cut to make room. */
-  get cut(): number {
-    return this.#cut
+  /** Requests that were ended because the total was reached. */
+  get disconnected(): number {
+    return this.#disconnected
   }
 
   /** Sets what the holder holds, at least `minHeldBytes`; false if its user may not hold so much. */
   hold(holder: Holder, bytes: number): boolean {
-    const wanted = Math.max(bytes, minHeldBytes)
+    const needed = Math.max(bytes, minHeldBytes)
     const user = this.#users.get(holder.user)
     const others = (user?.bytes ?? 0) - holder.held
-    if (wanted > holder.held && others + wanted > this.#limits.maxBytesPerUser) return false
-    this.#change(holder, user, wanted)
-    while (this.#total > this.#limits.maxBytesInTotal) this.#cutLargest()
+    if (needed > holder.held && others + needed > this.#limits.maxBytesPerUser) return false
+    this.#change(holder, user, needed)
+    while (this.#total > this.#limits.maxBytesInTotal) this.#endLargest()
     return holder.held > 0
   }
 
-  /** Gives back all that the holder holds; safe to call twice. */
+  /** Releases all that the holder holds; safe to call twice. */
   release(holder: Holder): void {
     if (holder.held > 0) this.#change(holder, this.#users.get(holder.user), 0)
   }
@@ -76,17 +72,18 @@ export class HeldBytes {
     holder.held = bytes
     if (bytes > 0) user.holders.add(holder)
     else user.holders.delete(holder)
-    if (user.holders.size === 0 && this.#users.size > maxIdleUsers) this.#users.delete(holder.user)
+    if (user.holders.size === 0 && this.#users.size > maxIdleHolders)
+      this.#users.delete(holder.user)
   }
 
-  #cutLargest(): void {
+  #endLargest(): void {
     let largest: UserHeld | undefined
     for (const user of this.#users.values())
       if (largest === undefined || user.bytes > largest.bytes) largest = user
     const [oldest] = largest?.holders ?? []
     if (oldest === undefined) return
-    this.#cut++
+    this.#disconnected++
     this.release(oldest)
-    oldest.cut(outOfMemory)
+    oldest.request.disconnect(outOfMemory)
   }
 }

@@ -6,6 +6,7 @@ import {
   TargetCache,
 } from '../../addon/service-proxy/index.ts'
 import {
+  type AddonSigner,
   AddonTokenCache,
   addonJwksPath,
   addonKeyRotationPath,
@@ -15,18 +16,12 @@ import {
   ServingKeySigner,
 } from '../../addon/token/index.ts'
 import { liveResourceHandler } from '../../api/index.ts'
-import { identityHeaderTest, impersonation } from '../../authn/index.ts'
+import { addonIdentityTest, impersonation } from '../../authn/index.ts'
 import { denial, rbacKinds } from '../../authz/index.ts'
 import { changeObject } from '../../client/index.ts'
-import {
-  apiVersionOf,
-  type ClusterView,
-  type Kind,
-  type ProxiedResource,
-  wellKnown,
-} from '../../core/index.ts'
-import { type AddressTest, isIdentityHeader, rangeTest, rememberByName } from '../../http/index.ts'
-import type { Feature, FeatureContext, FeatureSubresource } from '../feature.ts'
+import { apiVersionOf, type ClusterView, type Kind, wellKnown } from '../../core/index.ts'
+import { type AddressTest, anyAddress, rangeTest } from '../../http/index.ts'
+import type { Feature, FeatureParts, OpenContext } from '../feature.ts'
 import type { ServerOptions } from '../options/options.ts'
 import { type PathRoute, sendJson } from '../routes/route.ts'
 
@@ -34,18 +29,23 @@ const name = 'sallyport:addon-token-keys'
 const { group } = rbacKinds.clusterRole
 
 /**
- * Lets every service account, and so every guard, read the public keys of add-on tokens at a path. What is there
- * already stays, as somebody may have changed it.
+ * Permits every service account, and so every guard, to read the public keys of add-on tokens at a path. Objects that
+ * exist already are kept: an administrator may have changed them.
  */
-async function letGuardsReadKeys(
+async function permitKeyReaders(
   view: ClusterView,
   path: string,
   signal: AbortSignal,
 ): Promise<void> {
   const ensure = (kind: Kind, fields: object): Promise<unknown> => {
-    const made = { apiVersion: apiVersionOf(kind), kind: kind.kind, metadata: { name }, ...fields }
-    const asFound = (present: object | undefined) => (present ? undefined : made)
-    return changeObject({ view, kind, key: { name } }, asFound, signal)
+    const object = {
+      apiVersion: apiVersionOf(kind),
+      kind: kind.kind,
+      metadata: { name },
+      ...fields,
+    }
+    const ifAbsent = (present: object | undefined) => (present ? undefined : object)
+    return changeObject({ view, kind, key: { name } }, ifAbsent, signal)
   }
   await ensure(rbacKinds.clusterRole, { rules: [{ nonResourceURLs: [path], verbs: ['get'] }] })
   await ensure(rbacKinds.clusterRoleBinding, {
@@ -54,11 +54,12 @@ async function letGuardsReadKeys(
   })
 }
 
-/** The way to Services, Pods and nodes, on which add-ons learn who their users are. */
-export const addonFeature: Feature = async (context) => {
-  const { view, dialer, authorizer, authenticate, metrics, clock, log, pki } = context
-  const { options, signal, onClose } = context
-  const { signer, routes } = await openSigner(context)
+/** The proxy to Services, Pods and nodes, which identifies users to add-ons. */
+export const addonFeature: Feature = { name: 'addon', open: openAddon }
+
+async function openAddon(context: OpenContext): Promise<FeatureParts> {
+  const { view, dialer, authorizer, metrics, clock, log, pki, options, signal, onClose } = context
+  const { signer, routes, start } = await openSigner(context)
   const minter = createAddonTokenMinter({ signer, clock })
   const proxy = new ServiceProxy({
     view,
@@ -66,13 +67,17 @@ export const addonFeature: Feature = async (context) => {
     isAllowedTarget: targetTestOf(options),
     dialer,
     authorizer,
-    authenticate,
     impersonate: impersonation({ authorizer, denial }),
     minter: new AddonTokenCache({ minter, signer, clock }),
     limits: limitsOf(options),
     recheckMs: options.addonRecheckPeriod,
     sameOriginNamespaces: new Set(options.addonSameOriginNamespace),
-    isIdentityHeader: identityTestOf(options),
+    isIdentityHeader: addonIdentityTest({
+      username: options.requestheaderUsernameHeaders,
+      uid: options.requestheaderUidHeaders,
+      group: options.requestheaderGroupHeaders,
+      extraPrefix: options.requestheaderExtraHeadersPrefix,
+    }),
     clusterCaPem: () => pki.clusterCa.bundlePem,
     metrics,
     clock,
@@ -80,14 +85,13 @@ export const addonFeature: Feature = async (context) => {
   })
   const running = proxy.run(signal)
   onClose('service proxy', () => running)
-  const resources = ['services', 'pods', 'nodes'] as const
   return {
     routes,
-    onListening: async () => warnOfUnbelieved(context),
-    subresources: resources.map((each) => subresource(proxy, each)),
+    serviceProxy: { proxy, subresources },
     resources: [
       { entry: sessionEntry, handle: liveResourceHandler(liveSessions(proxy.sessions), clock) },
     ],
+    start,
   }
 }
 
@@ -97,35 +101,32 @@ const optionsKinds = {
   nodes: 'NodeProxyOptions',
 } as const
 
-function subresource(proxy: ServiceProxy, resource: ProxiedResource): FeatureSubresource {
-  return {
-    entry: {
-      group: '',
-      version: 'v1',
-      resource,
-      name: 'proxy',
-      kind: { group: '', version: 'v1', kind: optionsKinds[resource] },
-      verbs: ['create', 'delete', 'get', 'patch', 'update'],
-    },
-    handle: (request, response, signal) => proxy.serve(request, response, signal),
-    upgrade: (request, client, signal) => proxy.upgrade(request, client, signal),
-  }
+const subresources = Object.entries(optionsKinds).map(([resource, kind]) => ({
+  group: '',
+  version: 'v1',
+  resource,
+  name: 'proxy',
+  kind: { group: '', version: 'v1', kind },
+  verbs: ['create', 'delete', 'get', 'patch', 'update'],
+}))
+
+interface OpenSigner {
+  readonly signer: AddonSigner
+  readonly routes: readonly PathRoute[]
+  readonly start: () => Promise<void>
 }
 
-/** The proposal's own way is the serving key; whoever wants two keys for two purposes has a published one. */
-async function openSigner({ options, view, sealed, log, signal, serving }: FeatureContext) {
-  const routes: PathRoute[] = []
-  if (options.addonTokenKey === 'serving') {
-    const current = {
-      get current() {
-        return serving()
-      },
+/** The proposal's signing key is the serving key; `dedicated` is a key of its own, which is published. */
+async function openSigner(context: OpenContext): Promise<OpenSigner> {
+  const { options, view, sealed, log, signal, serving } = context
+  if (options.addonTokenKey === 'serving')
+    return {
+      signer: new ServingKeySigner(serving),
+      routes: [],
+      start: async () => warnIfUntrusted(context),
     }
-    return { signer: new ServingKeySigner(current), routes }
-  }
   const signer = await DedicatedKeySigner.open({ values: sealed, log, signal })
-  await letGuardsReadKeys(view, addonJwksPath, signal)
-  routes.push({
+  const keys: PathRoute = {
     path: addonJwksPath,
     handle: (_request, response) => {
       const { document } = signer
@@ -136,26 +137,26 @@ async function openSigner({ options, view, sealed, log, signal, serving }: Featu
       })
       response.end(document)
     },
-  })
-  routes.push({
+  }
+  const rotation: PathRoute = {
     path: addonKeyRotationPath,
     methods: ['POST'],
     handle: async (_request, response, aborted) => {
       await signer.rotate(aborted)
       sendJson(response, { keyId: signer.current.kid })
     },
-  })
-  return { signer, routes }
+  }
+  const start = () => permitKeyReaders(view, addonJwksPath, signal)
+  return { signer, routes: [keys, rotation], start }
 }
 
-/** A certificate from elsewhere serves well, but says to no guard that it is the API server's. */
-function warnOfUnbelieved({ options, serving, pki, clock, log }: FeatureContext): void {
-  if (options.addonTokenKey !== 'serving') return
-  const why = problemOfServingKey(serving(), pki.clusterCa.bundlePem, clock.now())
+/** Guards accept the serving key only with a certificate of the cluster's CA. */
+function warnIfUntrusted({ serving, pki, clock, log }: OpenContext): void {
+  const why = problemOfServingKey(serving.current, pki.clusterCa.bundlePem, clock.now())
   if (why !== undefined)
     log.warn(
       { why },
-      "guards will refuse the users of add-ons: the serving certificate is not the cluster's own; use --addon-token-key dedicated",
+      "guards will reject the users of add-ons: the serving certificate is not of the cluster's CA; use --addon-token-key dedicated",
     )
 }
 
@@ -170,20 +171,5 @@ const limitsOf = (options: ServerOptions): ProxyLimits => ({
   idleMs: options.addonIdleTimeout,
 })
 
-/** Every address without the option: clusters have Pods in public and private ranges alike, and we know none of them. */
-const targetTestOf = ({ addonAllowedCidr }: ServerOptions): AddressTest =>
-  addonAllowedCidr.length > 0 ? rangeTest(addonAllowedCidr) : () => true
-
-function identityTestOf(options: ServerOptions) {
-  const isFrontProxyHeader = identityHeaderTest({
-    username: options.requestheaderUsernameHeaders,
-    uid: options.requestheaderUidHeaders,
-    group: options.requestheaderGroupHeaders,
-    extraPrefix: options.requestheaderExtraHeadersPrefix,
-  })
-  const isIdentity = rememberByName((name) => isIdentityHeader(name) || isFrontProxyHeader(name))
-  return (name: string, allowed?: ReadonlySet<string>): boolean => {
-    if (!allowed?.has(name.toLowerCase())) return isIdentity(name)
-    return isIdentityHeader(name, allowed) || isFrontProxyHeader(name)
-  }
-}
+const targetTestOf = ({ addonAllowedCidr: ranges }: ServerOptions): AddressTest =>
+  ranges.length > 0 ? rangeTest(ranges) : anyAddress

@@ -1,5 +1,4 @@
-import { firstServiceAddress } from '../../api/index.ts'
-import { forApiAudiences } from '../../authn/index.ts'
+import { type Controller, firstServiceAddress } from '../../api/index.ts'
 import {
   type BootstrapToken,
   BootstrapTokenInvalid,
@@ -17,14 +16,11 @@ import {
   ensureJoinConfig,
   FailureLimit,
   type JoinConfig,
-  joinAdmission,
   joinPolicy,
   keepClusterInfo,
-  nodeNameAdmission,
   nodeTokenGroup,
   parseBootstrapToken,
   TokenCache,
-  tokenAdmission,
   tokenKeys,
   weaknessOf,
 } from '../../bootstrap/index.ts'
@@ -37,25 +33,25 @@ import {
   WrongUsage,
   wellKnownKinds,
 } from '../../core/index.ts'
-import type { Feature, FeatureContext } from '../feature.ts'
+import { socketBucket } from '../fairness/fairness.ts'
+import type { Feature, FeatureParts, OpenContext, ServerLocation } from '../feature.ts'
 import type { ServerOptions } from '../options/options.ts'
-import { socketBucket } from '../pipeline/limits.ts'
 import { hostAndPort } from '../startup/serving-names.ts'
 
-/** Reads the token that an operator has chosen before there was a cluster. */
+/** Reads the token of `--bootstrap-token` or `--bootstrap-token-file`. */
 async function readFirstToken(
   options: ServerOptions,
   log: Logger,
 ): Promise<BootstrapToken | undefined> {
   const { bootstrapToken, bootstrapTokenFile: path } = options
   if (bootstrapToken && path !== undefined)
-    throw new WrongUsage('--bootstrap-token and --bootstrap-token-file exclude each other')
+    throw new WrongUsage('--bootstrap-token and --bootstrap-token-file cannot be combined')
   const text = path === undefined ? bootstrapToken?.reveal() : await readText(path)
   if (text === undefined) return undefined
   const token = parsed(text.trim(), path)
   const weakness = weaknessOf(token)
   if (weakness !== undefined)
-    log.warn({ token: token.id, weakness }, 'the bootstrap token is easier to guess than need be')
+    log.warn({ token: token.id, weakness }, 'the bootstrap token is easy to guess')
   return token
 }
 
@@ -79,10 +75,10 @@ function parsed(text: string, path: string | undefined): BootstrapToken {
   }
 }
 
-/** Makes that token in the cluster, as `token create` would. */
+/** Creates that token in the cluster, as `token create` does. */
 async function createFirstToken(
   token: BootstrapToken,
-  { view, options, clock, log, signal }: FeatureContext,
+  { view, options, clock, log, signal }: OpenContext,
 ): Promise<void> {
   const ttlMs = options.bootstrapTokenTtl
   const stored = {
@@ -95,18 +91,26 @@ async function createFirstToken(
   try {
     await createToken(view, stored, signal)
   } catch (error) {
-    // A first start that was cut off has made it already.
+    // A first start that was interrupted has created it already.
     if (!(error instanceof CommandFailed && error.code === 'TOKEN_EXISTS')) throw error
   }
-  log.info({ tokenId: token.id }, 'machines may join with the given token')
+  log.info({ tokenId: token.id }, 'bootstrap token created')
 }
 
-/** How strangers find this cluster and trust it, by one short token. */
-export const discoveryFeature: Feature = async (context) => {
-  const { view, authorizer, clock, log, signal, pki, options } = context
+/** How machines and users discover this cluster, trust it and join it, by one short token. */
+export const bootstrapFeature: Feature = { name: 'bootstrap', open: openBootstrap }
+
+/** What is known once the server has started. */
+interface ClusterFacts {
+  readonly clusterId: string
+  readonly url: string
+}
+
+async function openBootstrap(context: OpenContext): Promise<FeatureParts> {
+  const { view, clock, log, signal, pki, options } = context
   const firstToken = await readFirstToken(options, log)
-  const cache = await TokenCache.open({ view, clock, log, signal })
-  const keys = tokenKeys(cache, context.fileToken)
+  const tokens = await TokenCache.open({ view, clock, log, signal })
+  const keys = tokenKeys(tokens, (id) => context.tokenFile?.findStructured(id))
   const metrics = discoveryMetrics(context.metrics)
   const failures = new FailureLimit({
     clock,
@@ -114,56 +118,64 @@ export const discoveryFeature: Feature = async (context) => {
     bucketOf: socketBucket,
     metrics,
   })
-  let clusterId: string | undefined
+  let facts: ClusterFacts | undefined
   const clusterInfo = {
     view,
     log,
     own: () =>
-      clusterId === undefined
-        ? undefined
-        : {
-            clusterId,
-            addresses: [context.location().url] as const,
-            rootsPem: pki.clusterCa.bundlePem,
-          },
+      facts && {
+        clusterId: facts.clusterId,
+        addresses: [facts.url] as const,
+        rootsPem: pki.clusterCa.bundlePem,
+      },
     onNew: (listener: () => void) => pki.onNewClusterCa(listener),
   }
+  const clusterId = () => facts?.clusterId
   return {
     tokens: [
-      discoveryRequests({ keys, failures, clock, log, clusterId: () => clusterId }),
-      forApiAudiences(bootstrapTokens(cache, failures, log), context.apiAudiences),
+      {
+        authenticator: discoveryRequests({ keys, failures, clock, log, clusterId }),
+        audiences: 'own',
+      },
+      { authenticator: bootstrapTokens(tokens, failures, log), audiences: 'api' },
     ],
-    admissions: [tokenAdmission, nodeNameAdmission, joinAdmission(view, clock)],
-    controllers: [
-      createClusterInfoController(clusterInfo),
-      createSigner(view, clock),
-      createTokenCleaner(view, clock),
-      createNodeNameCleaner(view, clock),
-      createCertificateController({
-        view,
-        authorizer,
-        clock,
-        log,
-        ca: () => pki.clusterCa,
-        longestMs: options.clusterSigningDuration,
-        metrics,
-      }),
-    ],
-    onListening: async () => {
+    controllers: [createClusterInfoController(clusterInfo), ...controllersOf(context, metrics)],
+    start: async ({ location }) => {
       if (await isFirstStart(view, signal)) {
         await ensureJoinPolicy(view, signal)
         if (firstToken) await createFirstToken(firstToken, context)
       }
-      await ensureJoinConfig(view, joinConfigOf(context), signal)
-      // Only now: as long as it is not known, nobody writes cluster-info.
-      clusterId = await clusterIdOf(view, signal)
+      await ensureJoinConfig(view, joinConfigOf(context, location), signal)
+      // Only now: before it is known, cluster-info is not written.
+      const id = await clusterIdOf(view, signal)
+      if (id !== undefined) facts = { clusterId: id, url: location.url }
       await keepClusterInfo(clusterInfo, signal)
     },
   }
 }
 
-function joinConfigOf({ options, version, location }: FeatureContext): JoinConfig {
-  const { host, port } = location()
+const controllersOf = (
+  { view, authorizer, clock, log, pki, options }: OpenContext,
+  metrics: ReturnType<typeof discoveryMetrics>,
+): Controller[] => [
+  createSigner(view, clock),
+  createTokenCleaner(view, clock),
+  createNodeNameCleaner(view, clock),
+  createCertificateController({
+    view,
+    authorizer,
+    clock,
+    log,
+    ca: () => pki.clusterCa,
+    longestMs: options.clusterSigningDuration,
+    metrics,
+  }),
+]
+
+function joinConfigOf(
+  { options, version }: OpenContext,
+  { host, port }: ServerLocation,
+): JoinConfig {
   const serviceRanges = options.serviceClusterIpRange
   const range = serviceRanges[0] ?? ''
   return {
@@ -174,13 +186,13 @@ function joinConfigOf({ options, version, location }: FeatureContext): JoinConfi
   }
 }
 
-/** What is there for a cluster's whole life: the uid of its first namespace. */
+/** An id that a cluster keeps for its lifetime: the uid of namespace `kube-system`. */
 async function clusterIdOf(view: ClusterView, signal: AbortSignal): Promise<string | undefined> {
   const namespace = await view.get(wellKnownKinds.namespace, { name: 'kube-system' }, signal)
   return namespace?.metadata.uid
 }
 
-/** What is only given then stays away when an operator takes it away later. */
+/** Defaults are written at the first start only, so that an administrator can delete them. */
 async function isFirstStart(view: ClusterView, signal: AbortSignal): Promise<boolean> {
   return (await view.get(wellKnownKinds.configMap, clusterInfoKey, signal)) === undefined
 }

@@ -8,7 +8,6 @@ import {
   type KubeObject,
   type Logger,
   type MetricsRegistry,
-  WrongUsage,
   wellKnown,
 } from '../../core/index.ts'
 import {
@@ -23,86 +22,21 @@ import {
   legacyServiceAccountTokens,
   openStaticKeys,
   problemOfDiscovery,
-  problemOfIssuer,
   readIssuerRecord,
   StoredKeys,
   serviceAccountTokens,
   type TokenUse,
 } from '../../issuer/index.ts'
-import type { Feature, FeatureContext } from '../feature.ts'
+import type { Feature, FeatureParts, OpenContext } from '../feature.ts'
 import type { ServerOptions } from '../options/options.ts'
 import { IssuerDocumentServer, issuerPaths } from '../routes/issuer-documents.ts'
 import { signingKeyRoutes } from '../routes/signing-keys.ts'
-
-const hourMs = 3_600_000
-const longestMs = 2 ** 32 * 1000
-
-/** What is wrong with the options of the issuer, each as one sentence. */
-const problemsOfIssuerOptions = (options: ServerOptions): string[] => [
-  ...problemsOfNames(options),
-  ...problemsOfKeys(options),
-  ...problemsOfTimes(options),
-  ...(options.serviceAccountIssuerPublic && !options.anonymousAuth
-    ? [
-        '--service-account-issuer-public needs --anonymous-auth: nobody else comes without a credential',
-      ]
-    : []),
-]
-
-function problemsOfNames({
-  serviceAccountIssuer: issuers,
-  serviceAccountJwksUri: jwksUri,
-  apiAudiences,
-}: ServerOptions): string[] {
-  const isHttps =
-    jwksUri === undefined || (URL.canParse(jwksUri) && new URL(jwksUri).protocol === 'https:')
-  return [
-    ...issuers.flatMap((issuer) => {
-      const problem = problemOfIssuer(issuer)
-      return problem === undefined ? [] : [`--service-account-issuer ${problem}`]
-    }),
-    ...(new Set(issuers).size < issuers.length
-      ? ['--service-account-issuer names the same issuer twice']
-      : []),
-    ...(isHttps ? [] : ['--service-account-jwks-uri must be an https URL']),
-    ...(apiAudiences.includes('') ? ['--api-audiences must not be empty'] : []),
-  ]
-}
-
-function problemsOfKeys(options: ServerOptions): string[] {
-  const { serviceAccountSigningKeyFile: signingKey, serviceAccountKeyRotationPeriod } = options
-  const hasKeyFiles = options.serviceAccountKeyFile.length > 0
-  return [
-    ...(hasKeyFiles && signingKey === undefined
-      ? ['--service-account-key-file needs --service-account-signing-key-file']
-      : []),
-    ...(signingKey !== undefined && serviceAccountKeyRotationPeriod > 0
-      ? [
-          '--service-account-key-rotation-period needs keys that are kept in the cluster: leave out --service-account-signing-key-file',
-        ]
-      : []),
-  ]
-}
-
-function problemsOfTimes({
-  serviceAccountMaxTokenExpiration: longest,
-  serviceAccountKeyRotationPeriod: period,
-}: ServerOptions): string[] {
-  return [
-    ...(longest > 0 && (longest < hourMs || longest > longestMs)
-      ? ['--service-account-max-token-expiration must be from an hour to 2^32 seconds, or 0']
-      : []),
-    ...(period > 0 && period < 24 * hourMs
-      ? ['--service-account-key-rotation-period must be a day or more, or 0']
-      : []),
-  ]
-}
 
 const roleName = 'system:service-account-issuer-discovery'
 const bindingName = 'sallyport:service-account-issuer-public'
 const rbac = 'rbac.authorization.k8s.io'
 
-const everybody = [wellKnown.authenticated, wellKnown.unauthenticated].map((name) => ({
+const allUsers = [wellKnown.authenticated, wellKnown.unauthenticated].map((name) => ({
   apiGroup: rbac,
   kind: 'Group',
   name,
@@ -116,10 +50,10 @@ const binding: KubeObject = {
     annotations: { 'sallyport.dev/made-by': '--service-account-issuer-public' },
   },
   roleRef: { apiGroup: rbac, kind: 'ClusterRole', name: roleName },
-  subjects: everybody,
+  subjects: allUsers,
 }
 
-/** Lets everybody read the documents of the issuer, or takes that right back; other bindings stay as they are. */
+/** Permits all users, anonymous ones too, to read the issuer's documents, or revokes that; other bindings are kept. */
 async function setIssuerPublic(
   view: ClusterView,
   isPublic: boolean,
@@ -130,7 +64,7 @@ async function setIssuerPublic(
     const target = { view, kind, key: { name: bindingName } }
     await changeObject(
       target,
-      (present) => (present ? { ...present, subjects: everybody } : binding),
+      (present) => (present ? { ...present, subjects: allUsers } : binding),
       signal,
     )
     return
@@ -141,48 +75,53 @@ async function setIssuerPublic(
   })
 }
 
-/** Tokens of service accounts: issued, accepted, and verifiable by anyone outside. */
-export const issuerFeature: Feature = async (context) => {
-  const { options, view, clock, log, metrics, bodies, signal } = context
-  const problems = problemsOfIssuerOptions(options)
-  if (problems.length > 0) throw new WrongUsage(problems.join('\n'))
+/** Tokens of service accounts: issued, accepted, and verifiable by relying parties. */
+export const issuerFeature: Feature = { name: 'issuer', open: openIssuer }
+
+async function openIssuer(context: OpenContext): Promise<FeatureParts> {
+  const { options, view, clock, log, metrics, bodies, sealed, signal } = context
   const { keys, noteToken, isRing } = await openKeys(context)
-  const keeper = isRing ? { values: context.sealed, clock } : undefined
-  // From the second start on the issuer is known before the first request comes.
-  const names = new LateNames(options, (await readIssuerRecord(view, signal))?.issuer)
+  const keeper = isRing ? { values: sealed, clock } : undefined
+  // From the second start on the issuer is known before the first request.
+  const names = new ServerIssuerNames(options, (await readIssuerRecord(view, signal))?.issuer)
   const documents = new IssuerDocumentServer(keys)
-  const longestMs = options.serviceAccountMaxTokenExpiration
-  const issue = createTokenIssuer({
+  const maxLifetimeMs = options.serviceAccountMaxTokenExpiration
+  const createToken = createTokenIssuer({
     view,
     authorizer: context.authorizer,
     keys,
     names,
     clock,
-    ...(longestMs > 0 && { longestSeconds: longestMs / 1000 }),
+    ...(maxLifetimeMs > 0 && { longestSeconds: maxLifetimeMs / 1000 }),
     extendsExpiration: options.serviceAccountExtendTokenExpiration,
     noteToken,
   })
-  const issueToken: IssueToken = async (ask, aborted) => {
-    names.requireSettled()
-    return issue(ask, aborted)
+  const issue: IssueToken = async (call, aborted) => {
+    names.requireKnown()
+    return createToken(call, aborted)
   }
-  const judging = { view, keys, names, clock, onUse: countUses(metrics) }
-  await setIssuerPublic(view, options.serviceAccountIssuerPublic, signal)
+  const tokens = { view, keys, names, clock, onUse: countUses(metrics) }
   return {
-    issueToken,
-    tokens: [legacyServiceAccountTokens(judging), serviceAccountTokens(judging)],
-    apiAudiences: () => names.apiAudiences,
-    subresources: [
-      { entry: tokenSubresource, handle: tokenRequestHandler({ bodies, issue: issueToken }) },
+    issuer: {
+      issue,
+      get apiAudiences() {
+        return names.apiAudiences
+      },
+    },
+    tokens: [
+      { authenticator: legacyServiceAccountTokens(tokens), audiences: 'own' },
+      { authenticator: serviceAccountTokens(tokens), audiences: 'own' },
     ],
+    subresources: [{ entry: tokenSubresource, handle: tokenRequestHandler({ bodies, issue }) }],
     routes: [...documents.routes, ...signingKeyRoutes({ keeper, readBody: bodies.read })],
     anonymousPaths: options.serviceAccountIssuerPublic ? issuerPaths : [],
-    onListening: async () => {
-      const { url } = context.location()
+    start: async ({ location: { url } }) => {
+      // First: the documents are not served before their readers are decided.
+      await setIssuerPublic(view, options.serviceAccountIssuerPublic, signal)
       const kept = await keptIssuer(view, startOf(options, url), signal)
-      names.settle(kept.issuer)
+      names.set(kept.issuer)
       warnOfDropped(kept, names, log)
-      documents.show(factsOf(names.issuers, url, options, log))
+      documents.serve(factsOf(names.issuers, url, options, log))
     },
   }
 }
@@ -192,19 +131,19 @@ const startOf = (options: ServerOptions, url: string): IssuerStart => ({
   given: options.serviceAccountIssuer,
 })
 
-/** Whoever changes the issuer ends all tokens, and seldom means to. */
+/** A change of the issuer invalidates all tokens, which is seldom intended. */
 function warnOfDropped({ dropped }: KeptIssuer, { issuers }: IssuerNames, log: Logger): void {
   if (dropped === undefined) return
   log.warn(
     { issuer: issuers[0], dropped },
-    `the issuer has changed, and tokens of the one before are refused from now on; to accept them until they have ended, start with --service-account-issuer ${issuers[0]} --service-account-issuer ${dropped}`,
+    `the issuer has changed, and tokens of the previous one are rejected from now on; to accept them until they expire, start with --service-account-issuer ${issuers[0]} --service-account-issuer ${dropped}`,
   )
 }
 
-async function openKeys({ options, sealed, clock, log, pki, signal }: FeatureContext): Promise<{
+async function openKeys({ options, sealed, clock, log, pki, signal }: OpenContext): Promise<{
   readonly keys: IssuerKeys
   readonly noteToken: (kid: string, untilMs: number) => Promise<void>
-  /** The keys are in a ring of the cluster, which can be rotated. */
+  /** The keys are in the cluster's key ring, which can be rotated. */
   readonly isRing: boolean
 }> {
   const { serviceAccountSigningKeyFile: signingKeyFile, serviceAccountKeyFile: keyFiles } = options
@@ -214,8 +153,8 @@ async function openKeys({ options, sealed, clock, log, pki, signal }: FeatureCon
   }
   const firstKey = async () => pki.serviceAccount.key
   const rotationPeriodMs = options.serviceAccountKeyRotationPeriod
-  const parts = { values: sealed, clock, log, signal, firstKey, rotationPeriodMs }
-  const keys = await StoredKeys.open(parts)
+  const deps = { values: sealed, clock, log, signal, firstKey, rotationPeriodMs }
+  const keys = await StoredKeys.open(deps)
   return { keys, noteToken: (kid, untilMs) => keys.noteToken(kid, untilMs), isRing: true }
 }
 
@@ -236,8 +175,8 @@ function countUses(metrics: MetricsRegistry): (use: TokenUse) => void {
   return (use) => counters[use].inc()
 }
 
-/** Names that are known only once the server knows its own address. */
-class LateNames implements IssuerNames {
+/** Issuer and audiences; at the first start they are known once the port is open. */
+class ServerIssuerNames implements IssuerNames {
   readonly #options: ServerOptions
   #kept: string | undefined
 
@@ -246,18 +185,18 @@ class LateNames implements IssuerNames {
     this.#kept = kept || undefined
   }
 
-  settle(kept: string): void {
+  set(kept: string): void {
     this.#kept = kept
   }
 
-  requireSettled(): void {
+  requireKnown(): void {
     if (this.issuers[0] === '')
       throw new ApiError('ServiceUnavailable', 'the server is starting and has no issuer yet')
   }
 
   get issuers(): [string, ...string[]] {
     const [first = this.#kept, ...more] = this.#options.serviceAccountIssuer
-    // Until then nobody has a token, so none is ours.
+    // Until then there are no tokens, so none is accepted.
     return first === undefined ? ['', ...more] : [first, ...more]
   }
 
@@ -267,7 +206,7 @@ class LateNames implements IssuerNames {
   }
 }
 
-/** What outsiders are told of each issuer: the first one under any name of the server, the others under their own. */
+/** The documents of each issuer: of the first one under any name of the server, of the others under their own. */
 function factsOf(
   [first, ...others]: readonly [string, ...string[]],
   url: string,
@@ -289,7 +228,7 @@ function factsOf(
   return [facts(first, url), ...elsewhere.map((issuer) => facts(issuer, issuer.replace(/\/$/, '')))]
 }
 
-/** The usual mistake: a name for outsiders, and keys at an address that only this machine knows. */
+/** A frequent mistake: a public issuer, and keys at an address that only this machine reaches. */
 function warnOfKeysElsewhere(
   { issuer, jwksUri }: IssuerFacts,
   { serviceAccountJwksUri }: ServerOptions,
@@ -299,18 +238,18 @@ function warnOfKeysElsewhere(
     return
   log.warn(
     { issuer, jwksUri },
-    'the discovery document leads from the issuer to the key set at this server; if outsiders cannot reach that, give --service-account-jwks-uri',
+    'the discovery document refers to the key set at this server; if relying parties cannot reach that, set --service-account-jwks-uri',
   )
 }
 
 function isDiscoverable(issuer: string, log: Logger): boolean {
   const problem = problemOfDiscovery(issuer)
   if (issuer.endsWith('/'))
-    log.warn({ issuer }, 'the issuer ends in a slash, which some relying parties cannot handle')
+    log.warn({ issuer }, 'the issuer ends with a slash, which some relying parties do not support')
   if (problem === undefined) return true
   log.warn(
     { issuer, problem },
-    'outsiders cannot discover this issuer; its documents are not served',
+    'relying parties cannot discover this issuer; its documents are not served',
   )
   return false
 }

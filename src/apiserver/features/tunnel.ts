@@ -25,7 +25,8 @@ import {
   type TunnelServerConfig,
   tunnelAgentOptionValues,
 } from '../../tunnel/index.ts'
-import type { Feature, FeatureContext } from '../feature.ts'
+import type { Feature, Listeners, OpenContext } from '../feature.ts'
+import { defaultTunnelKeepaliveMs, maxNodeConnectionShare, maxTunnelDialMs } from '../limits.ts'
 import type { ServerOptions } from '../options/options.ts'
 import { afterNewCa } from '../startup/admin-kubeconfig.ts'
 import {
@@ -38,12 +39,12 @@ import {
 
 /** The organization that certificates of tunnel agents must name. */
 const agentOrganization = 'system:nodes'
-/** The local agent is in this group as well; a certificate for it is signed by nothing but this server. */
+/** The local agent is in this group as well; only this server signs certificates for it. */
 const defaultRouteGroup = 'system:sallyport:default-route-agents'
 const defaultRouteRole = 'sallyport:tunnel-default-route'
 const rbac = 'rbac.authorization.k8s.io'
 
-/** Who may serve destinations that belong to no node. */
+/** Permits agents to serve destinations that belong to no node. */
 const defaultRoutePolicy: readonly KubeObject[] = [
   {
     apiVersion: `${rbac}/v1`,
@@ -76,10 +77,10 @@ async function ensurePolicy(view: ClusterView, signal: AbortSignal): Promise<voi
 
 const agentOrganizations = [agentOrganization, defaultRouteGroup]
 
-/** Where the local agent's certificate lies, together with its key so that both change in one step. */
+/** The file of the local agent's certificate, together with its key so that both change in one step. */
 export const agentCertificateFile = (pki: Pki): string => join(pki.directory, 'tunnel-agent.pem')
 
-/** Issues the local agent's certificate unless the present one is still good; true when it did. */
+/** Issues the local agent's certificate unless the present one is still valid; true when it did. */
 export async function ensureAgentCertificate(
   pki: Pki,
   nodeName: string,
@@ -88,46 +89,46 @@ export async function ensureAgentCertificate(
   const path = agentCertificateFile(pki)
   const commonName = `system:node:${nodeName}`
   const pem = await readTrustedFileIfPresent(path, 'private')
-  if (pem !== undefined && isGood(pem, { commonName, pki, now: clock.now() })) return false
+  if (pem !== undefined && isValid(pem, { commonName, pki, now: clock.now() })) return false
   const issued = await pki.issueClient({ commonName, organizations: agentOrganizations })
   await replaceFile(path, privateKeyPem(issued.key).reveal() + issued.certPem, 0o600)
   return true
 }
 
-function isGood(
+function isValid(
   pem: string,
-  wanted: { readonly commonName: string; readonly pki: Pki; readonly now: number },
+  expected: { readonly commonName: string; readonly pki: Pki; readonly now: number },
 ): boolean {
   try {
     const certificate = new X509Certificate(pem)
-    const subject = [`CN=${wanted.commonName}`, ...agentOrganizations.map((each) => `O=${each}`)]
-    const parts = certificate.subject.split('\n')
+    const subject = [`CN=${expected.commonName}`, ...agentOrganizations.map((each) => `O=${each}`)]
+    const names = certificate.subject.split('\n')
     return (
-      subject.every((part) => parts.includes(part)) &&
+      subject.every((name) => names.includes(name)) &&
       certificate.checkPrivateKey(createPrivateKey(pem)) &&
-      certificate.verify(wanted.pki.clusterCa.certificate.publicKey) &&
-      !isDueForRenewal(certificate, wanted.now)
+      certificate.verify(expected.pki.clusterCa.certificate.publicKey) &&
+      !isDueForRenewal(certificate, expected.now)
     )
   } catch {
-    // What cannot be understood is no good either, and is replaced.
+    // An invalid file is replaced.
     return false
   }
 }
 
-/** What the agent inside a server needs. */
-interface LocalAgentParts {
+/** What the local agent works with. */
+interface LocalAgentDeps {
   readonly pki: Pki
   readonly server: { readonly host: string; readonly port: number }
   readonly clock: Clock
   readonly log: Logger
-  /** Aborts when the server ends. */
+  /** Aborts when the server stops. */
   readonly signal: AbortSignal
 }
 
-/** Starts an agent in this process; one that cannot run is logged, because the server is good without it. */
-async function startLocalAgent(parts: LocalAgentParts): Promise<TunnelAgent | undefined> {
-  const { pki, clock, signal } = parts
-  const log = parts.log.child({ part: 'local agent' })
+/** Starts an agent in this process; a failure is logged, because the server works without it. */
+async function startLocalAgent(deps: LocalAgentDeps): Promise<TunnelAgent | undefined> {
+  const { pki, clock, signal } = deps
+  const log = deps.log.child({ part: 'local agent' })
   const nodeName = hostname().toLowerCase()
   const ensure = async (): Promise<void> => {
     if (await ensureAgentCertificate(pki, nodeName, clock)) {
@@ -138,7 +139,7 @@ async function startLocalAgent(parts: LocalAgentParts): Promise<TunnelAgent | un
   try {
     await ensure()
     agent = createTunnelAgent({
-      options: optionsOf(parts, nodeName),
+      options: optionsOf(deps, nodeName),
       clock,
       log,
       isRoot: false,
@@ -149,13 +150,13 @@ async function startLocalAgent(parts: LocalAgentParts): Promise<TunnelAgent | un
     afterNewCa(pki, { name: 'certificate of the local agent', run: ensure, log })
     return agent
   } catch (err) {
-    log.error({ err }, 'cannot run; everything else goes on')
+    log.error({ err }, 'cannot start the local agent, continuing without it')
     await agent?.stop(AbortSignal.abort())
     return undefined
   }
 }
 
-function optionsOf({ pki, server }: LocalAgentParts, nodeName: string) {
+function optionsOf({ pki, server }: LocalAgentDeps, nodeName: string) {
   const file = agentCertificateFile(pki)
   return tunnelAgentOptionValues({
     proxyServerHost: [server.host],
@@ -172,40 +173,32 @@ function optionsOf({ pki, server }: LocalAgentParts, nodeName: string) {
   })
 }
 
-const dialTimeoutMs = 30_000
-const keepaliveMs = 30_000
-/** Of the connections that the API server takes from one address. */
-const shareOfNodes = 0.8
-
-/** The tunnel: a port for agents, the way through them, and an agent of our own if asked for. */
-export const tunnelFeature: Feature = async (context) => {
-  const { options, onClose } = context
-  if (!options.tunnel) return {}
-  const tunnel = new ServedTunnel(context)
-  onClose('tunnel', (deadline) => tunnel.stop(deadline))
-  return {
-    ...(options.egress === 'tunnel' && { dialer: tunnel.dialer }),
-    onListening: () => tunnel.start(),
-    places: () => tunnel.places,
-  }
+/** The tunnel: a port for agents, the dialer through them, and an agent in this process if requested. */
+export const tunnelFeature: Feature = {
+  name: 'tunnel',
+  open: async (context) => {
+    const { options, onClose } = context
+    if (!options.tunnel) return {}
+    const tunnel = new ServedTunnel(context)
+    onClose('tunnel', (deadline) => tunnel.stop(deadline))
+    return {
+      ...(options.egress === 'tunnel' && { dialer: tunnel.dialer }),
+      start: ({ location }) => tunnel.start(location.port),
+    }
+  },
 }
 
-/** A tunnel server that can only be made once the API server knows its own port. */
+/** A tunnel server, which is created once the port of the API server is known. */
 class ServedTunnel {
-  readonly #context: FeatureContext
+  readonly #context: OpenContext
   #server: TunnelServer | undefined
   #agent: TunnelAgent | undefined
 
-  constructor(context: FeatureContext) {
+  constructor(context: OpenContext) {
     this.#context = context
   }
 
-  get places(): Readonly<Record<string, string>> {
-    const agents = this.#server?.listening.agents
-    return agents === undefined ? {} : { tunnel: agents }
-  }
-
-  /** Dials through agents and in no other way. */
+  /** Dials through agents only. */
   readonly dialer: Dialer = {
     dial: async (target, signal) => {
       try {
@@ -218,20 +211,22 @@ class ServedTunnel {
     },
   }
 
-  async start(): Promise<void> {
-    const { options, pki, view, revocations, clock, log, metrics, location, signal } = this.#context
+  async start(apiPort: number): Promise<Listeners> {
+    const { options, pki, view, revocations, clock, log, metrics, signal } = this.#context
     if (options.tlsCertFile !== undefined) await this.#keepServingCertificate()
-    const config = configOf(options, pki.directory, location().port)
+    const config = configOf(options, pki.directory, apiPort)
     const tunnelLog = log.child({ part: 'tunnel' })
     await ensurePolicy(view, signal)
-    this.#server = createTunnelServer({ config, view, revocations, metrics, clock, log: tunnelLog })
-    await this.#server.start()
-    if (!options.tunnelLocalAgent) return
-    const server = {
-      host: fromHere(tunnelAddress(options)),
-      port: this.#server.ports.agents,
+    const server = createTunnelServer({ config, view, revocations, metrics, clock, log: tunnelLog })
+    this.#server = server
+    await server.start()
+    if (options.tunnelLocalAgent) {
+      const { agents: port } = server.ports
+      const address = { host: fromHere(tunnelAddress(options)), port }
+      this.#agent = await startLocalAgent({ pki, server: address, clock, log, signal })
     }
-    this.#agent = await startLocalAgent({ pki, server, clock, log, signal })
+    const { agents } = server.listening
+    return agents === undefined ? {} : { tunnel: agents }
   }
 
   async stop(deadline: AbortSignal): Promise<void> {
@@ -239,7 +234,7 @@ class ServedTunnel {
     await this.#server?.stop(deadline)
   }
 
-  /** Agents trust the cluster's CA, so they see a certificate of it even where the API shows another one. */
+  /** Agents trust the cluster's CA, so their port has a certificate of it even where the API has another one. */
   async #keepServingCertificate(): Promise<void> {
     const { options, pki, log, signal } = this.#context
     const [serviceCidr = ''] = options.serviceClusterIpRange
@@ -258,10 +253,10 @@ function configOf(options: ServerOptions, pkiDirectory: string, port: number): T
   return {
     serverId: randomUUID(),
     serverCount: 1,
-    // Never any agent: what belongs to no node goes to agents that are permitted to serve the default route.
+    // No random agent: what belongs to no node goes to agents that are permitted to serve the default route.
     strategies: ['destHost', 'defaultRoute'],
     agentIdentityCheck: 'node',
-    dialTimeoutMs,
+    dialTimeoutMs: maxTunnelDialMs,
     agents: {
       host: tunnelAddress(options),
       port: options.tunnelAgentPort,
@@ -271,27 +266,27 @@ function configOf(options: ServerOptions, pkiDirectory: string, port: number): T
         clientCaFile: at('ca.crt'),
       },
       organization: agentOrganization,
-      keepaliveMs,
+      keepaliveMs: defaultTunnelKeepaliveMs,
     },
     nodeTraffic: {
       isOn: true,
       allowedDestinations: ownAddresses(options).map((host) => hostAndPort(host, port)),
       sniRoutes: [],
-      // They all come from one address; others there must get through as well.
-      maxConnections: Math.ceil(options.maxConnectionsPerAddress * shareOfNodes),
+      // All of them come from one address.
+      maxConnections: Math.ceil(options.maxConnectionsPerAddress * maxNodeConnectionShare),
     },
     tlsMinVersion: options.tlsMinVersion === 'VersionTLS13' ? 'TLSv1.3' : 'TLSv1.2',
     drainMs: options.shutdownGracePeriod,
   }
 }
 
-/** How a program on this machine reaches a port that listens there. */
+/** The address by which a process on this machine reaches a port. */
 function fromHere(address: string): string {
   if (address === '::') return '::1'
   return address === '' || isWildcard(address) ? '127.0.0.1' : address
 }
 
-/** Where agents reach this API server and nothing else; loopback only if nobody else can have the port there. */
+/** Addresses of this API server for agents; loopback only if no other process can listen on the port there. */
 function ownAddresses(options: ServerOptions): string[] {
   const { bindAddress, externalHostname } = options
   const isBound = (...addresses: string[]) => addresses.some((each) => bindAddress.includes(each))

@@ -2,17 +2,16 @@ import { isIP } from 'node:net'
 import { defineOptions, logLevels, longestTimerMs, type OptionValues } from '../../core/index.ts'
 import {
   addonOptions,
+  bootstrapOptions,
   checkOrigin,
-  discoveryOptions,
+  issuerOptions,
   oidcOptions,
-  storageOptions,
   tunnelOptions,
-} from './feature-options.ts'
+} from '../features/options.ts'
 
 const serving = 'Serving'
 const identity = 'Identity'
 const cluster = 'Cluster'
-const serviceAccounts = 'Service accounts'
 const audit = 'Audit'
 const limits = 'Limits'
 const running = 'Running'
@@ -27,7 +26,7 @@ const checkHeader = (text: string): string | undefined =>
   /^[A-Za-z\d-]{1,64}$/.test(text) ? undefined : 'must be a header name'
 
 const checkOwnAddress = (text: string): string | undefined =>
-  /^(?:0\.0\.0\.0|::)$/.test(text) ? 'must be an address that others can dial' : undefined
+  /^(?:0\.0\.0\.0|::)$/.test(text) ? 'must not be a wildcard address' : undefined
 
 /** Every option of the API server; the names are kube-apiserver's where it has one. */
 export const serverOptions = defineOptions({
@@ -45,14 +44,14 @@ export const serverOptions = defineOptions({
     default: 6443,
     placeholder: 'PORT',
     group: serving,
-    describe: 'port for HTTPS; 0 takes a free one',
+    describe: 'port for HTTPS; 0 selects a free port',
   },
   'advertise-address': {
     type: 'address',
     check: checkOwnAddress,
-    defaultText: 'the first bound address that others can dial',
+    defaultText: 'the first bound address that is reachable from other machines',
     group: serving,
-    describe: 'address at which the members of the cluster reach this server',
+    describe: 'address at which members of the cluster reach this server',
   },
   'external-hostname': {
     type: 'string',
@@ -60,20 +59,20 @@ export const serverOptions = defineOptions({
     placeholder: 'HOST',
     defaultText: 'the advertise address',
     group: serving,
-    describe: 'name under which the outside knows this server, as in its issuer URL',
+    describe: 'external name of this server, as in its issuer URL',
   },
   'tls-cert-file': {
     type: 'path',
     placeholder: 'FILE',
-    defaultText: 'made by the own PKI',
+    defaultText: 'issued by the PKI of the server',
     group: serving,
-    describe: 'serving certificate with its chain, PEM; read again when it changes',
+    describe: 'serving certificate with its chain, PEM; reloaded when it changes',
   },
   'tls-private-key-file': {
     type: 'path',
     placeholder: 'FILE',
     group: serving,
-    describe: 'key of the serving certificate, PEM',
+    describe: 'private key of the serving certificate, PEM',
   },
   'tls-san': {
     type: 'string',
@@ -81,14 +80,14 @@ export const serverOptions = defineOptions({
     check: checkHost,
     placeholder: 'HOST',
     group: serving,
-    describe: 'further name or address in the serving certificate of the own PKI',
+    describe: 'additional name or address in the serving certificate, if the server issues it',
   },
   'tls-min-version': {
     type: 'choice',
     choices: ['VersionTLS12', 'VersionTLS13'],
     default: 'VersionTLS12',
     group: serving,
-    describe: 'oldest TLS version to accept',
+    describe: 'minimum TLS version',
   },
   'allowed-origin': {
     type: 'string',
@@ -97,12 +96,12 @@ export const serverOptions = defineOptions({
     placeholder: 'ORIGIN',
     group: serving,
     describe:
-      'other origin whose pages may write and open WebSockets with the rights of their visitors; none unless given',
+      'other origin whose pages may write and open WebSockets with the permissions of their visitors',
   },
   'client-ca-file': {
     type: 'path',
     placeholder: 'FILE',
-    defaultText: 'the own cluster CA',
+    defaultText: 'the CA of the cluster',
     group: identity,
     describe: 'CA of client certificates: CN is the user, O the groups',
   },
@@ -110,20 +109,19 @@ export const serverOptions = defineOptions({
     type: 'path',
     placeholder: 'FILE',
     group: identity,
-    describe:
-      'bearer tokens as CSV lines of token, user, uid and groups; read again when it changes',
+    describe: 'bearer tokens as CSV lines of token, user, uid and groups; reloaded when it changes',
   },
   'anonymous-auth': {
     type: 'boolean',
     default: true,
     group: identity,
-    describe: 'answer health, version and cluster-info without a credential',
+    describe: 'serve health, version and cluster-info without a credential',
   },
   'requestheader-client-ca-file': {
     type: 'path',
     placeholder: 'FILE',
     group: identity,
-    describe: 'CA of front proxies, whose identity headers are believed',
+    describe: 'CA of front proxies whose identity headers are trusted',
   },
   'requestheader-allowed-names': {
     type: 'string',
@@ -131,7 +129,7 @@ export const serverOptions = defineOptions({
     placeholder: 'NAME',
     defaultText: 'any name under that CA',
     group: identity,
-    describe: 'common name that a front proxy may have',
+    describe: 'permitted common name of a front proxy',
   },
   'requestheader-username-headers': {
     type: 'string',
@@ -140,7 +138,7 @@ export const serverOptions = defineOptions({
     check: checkHeader,
     placeholder: 'HEADER',
     group: identity,
-    describe: 'header in which a front proxy names the user',
+    describe: 'header with the user name from a front proxy',
   },
   'requestheader-uid-headers': {
     type: 'string',
@@ -149,7 +147,7 @@ export const serverOptions = defineOptions({
     check: checkHeader,
     placeholder: 'HEADER',
     group: identity,
-    describe: 'header in which a front proxy gives the uid of the user',
+    describe: 'header with the uid of the user from a front proxy',
   },
   'requestheader-group-headers': {
     type: 'string',
@@ -158,7 +156,7 @@ export const serverOptions = defineOptions({
     check: checkHeader,
     placeholder: 'HEADER',
     group: identity,
-    describe: 'header in which a front proxy names a group',
+    describe: 'header with a group from a front proxy',
   },
   'requestheader-extra-headers-prefix': {
     type: 'string',
@@ -167,102 +165,33 @@ export const serverOptions = defineOptions({
     check: checkHeader,
     placeholder: 'PREFIX',
     group: identity,
-    describe: 'beginning of headers in which a front proxy tells more of the user',
+    describe: 'prefix of headers with extra fields of the user from a front proxy',
   },
   ...oidcOptions,
-  'service-account-issuer': {
-    type: 'string',
-    repeatable: true,
-    placeholder: 'URL',
-    defaultText: 'https://HOST:PORT of the first start, which is then kept',
-    group: serviceAccounts,
-    describe: 'issuer of tokens: the first one signs, all are accepted',
-  },
-  'service-account-jwks-uri': {
-    type: 'string',
-    placeholder: 'URL',
-    defaultText: '/openid/v1/jwks at the external address',
-    group: serviceAccounts,
-    describe: 'where outsiders find the key set, if not at this server',
-  },
-  'service-account-signing-key-file': {
-    type: 'path',
-    placeholder: 'FILE',
-    defaultText: 'keys kept in the cluster, which can be rotated',
-    group: serviceAccounts,
-    describe: 'private key that signs tokens, PEM',
-  },
-  'service-account-key-file': {
-    type: 'path',
-    repeatable: true,
-    placeholder: 'FILE',
-    group: serviceAccounts,
-    describe: 'further keys whose tokens are accepted, PEM, public or private',
-  },
-  'api-audiences': {
-    type: 'string',
-    repeatable: true,
-    placeholder: 'AUDIENCE',
-    defaultText: 'the issuers',
-    group: serviceAccounts,
-    describe: 'audience that the tokens of API clients must name',
-  },
-  'service-account-max-token-expiration': {
-    type: 'duration',
-    min: 0,
-    default: 0,
-    group: serviceAccounts,
-    describe: 'longest life of a token that can be asked for, an hour or more; 0 sets no limit',
-  },
-  'service-account-extend-token-expiration': {
-    type: 'boolean',
-    default: true,
-    group: serviceAccounts,
-    describe: 'let the default tokens of Pods live a year, for clients that do not read them again',
-  },
-  'service-account-key-rotation-period': {
-    type: 'duration',
-    min: 0,
-    default: 0,
-    group: serviceAccounts,
-    describe:
-      'replace the key that signs tokens after this time, a day or more; 0 leaves it to you',
-  },
-  'service-account-issuer-public': {
-    type: 'boolean',
-    default: false,
-    group: serviceAccounts,
-    describe: 'show the discovery document and the key set to everybody, without a credential',
-  },
-  'service-account-issuer-placeholders': {
-    type: 'boolean',
-    default: false,
-    group: serviceAccounts,
-    describe: 'add endpoints without meaning to the discovery document, for parsers that insist',
-  },
+  ...issuerOptions,
   'service-cluster-ip-range': {
     type: 'cidr',
     repeatable: true,
     default: ['10.96.0.0/12'],
     group: cluster,
-    describe: 'range from which Services get their cluster IPs; a second one of the other family',
+    describe: 'range of the cluster IPs of Services; a second one for the other IP family',
   },
   'event-ttl': {
     type: 'duration',
     min: 1_000,
     default: 3_600_000,
     group: cluster,
-    describe: 'how long Events are kept',
+    describe: 'how long to keep Events',
   },
   ...tunnelOptions,
   ...addonOptions,
-  ...discoveryOptions,
+  ...bootstrapOptions,
   'audit-log-path': {
     type: 'path',
     placeholder: 'FILE',
     defaultText: 'audit.log in the data directory',
     group: audit,
-    describe: 'where to write one line per request; - is the standard output',
+    describe: 'file for one line per request; - for the standard output',
   },
   'audit-log-maxsize': {
     type: 'integer',
@@ -271,7 +200,7 @@ export const serverOptions = defineOptions({
     default: 100,
     placeholder: 'MEGABYTES',
     group: audit,
-    describe: 'size at which the audit log is moved aside and a new one begun',
+    describe: 'size at which the audit log is rotated',
   },
   'audit-log-maxbackup': {
     type: 'integer',
@@ -279,7 +208,7 @@ export const serverOptions = defineOptions({
     max: 10_000,
     default: 10,
     group: audit,
-    describe: 'how many old audit logs to keep; 0 keeps all',
+    describe: 'number of rotated audit logs to keep; 0 keeps all',
   },
   'max-requests-inflight': {
     type: 'integer',
@@ -288,7 +217,7 @@ export const serverOptions = defineOptions({
     default: 400,
     group: limits,
     describe:
-      'reading requests of users at a time, and as many of service accounts; one user or namespace gets a quarter',
+      'maximum number of concurrent reading requests of users, and as many of service accounts; one user or namespace gets a quarter',
   },
   'max-mutating-requests-inflight': {
     type: 'integer',
@@ -297,7 +226,7 @@ export const serverOptions = defineOptions({
     default: 200,
     group: limits,
     describe:
-      'writing requests of users at a time, and as many of service accounts; one user or namespace gets a quarter',
+      'maximum number of concurrent writing requests of users, and as many of service accounts; one user or namespace gets a quarter',
   },
   'max-connections': {
     type: 'integer',
@@ -305,7 +234,7 @@ export const serverOptions = defineOptions({
     max: 1_000_000,
     default: 10_000,
     group: limits,
-    describe: 'open connections at a time; a quarter of them may be unauthenticated',
+    describe: 'maximum number of open connections; a quarter of them may be unauthenticated',
   },
   'max-connections-per-address': {
     type: 'integer',
@@ -313,7 +242,7 @@ export const serverOptions = defineOptions({
     max: 1_000_000,
     default: 5_000,
     group: limits,
-    describe: 'open connections at a time from one source address',
+    describe: 'maximum number of open connections from one source address',
   },
   'max-request-body-bytes': {
     type: 'bytes',
@@ -321,16 +250,53 @@ export const serverOptions = defineOptions({
     max: 2 ** 30,
     default: 3 * 2 ** 20,
     group: limits,
-    describe: 'largest body of a request',
+    describe: 'maximum size of a request body',
   },
-  ...storageOptions,
+  'max-namespace-objects': {
+    type: 'integer',
+    min: 0,
+    max: 1_000_000_000,
+    // Kubernetes' own threshold for the Services of a namespace, and more than that for Pods.
+    default: 5_000,
+    group: limits,
+    describe:
+      'maximum number of objects in one namespace; its annotation sallyport.dev/max-objects takes precedence; 0 is no limit',
+  },
+  'max-namespace-bytes': {
+    type: 'bytes',
+    min: 0,
+    max: 2 ** 50,
+    default: 64 * 2 ** 20,
+    group: limits,
+    describe:
+      'maximum bytes stored in one namespace; its annotation sallyport.dev/max-bytes takes precedence; 0 is no limit',
+  },
+  'max-store-objects': {
+    type: 'integer',
+    min: 0,
+    max: 1_000_000_000,
+    default: 500_000,
+    group: limits,
+    describe:
+      'maximum number of objects in total; administrators and nodes may write 10 % more; 0 is no limit',
+  },
+  'max-store-bytes': {
+    type: 'bytes',
+    min: 0,
+    max: 2 ** 50,
+    // The quota of etcd.
+    default: 2 * 2 ** 30,
+    group: limits,
+    describe:
+      'maximum bytes stored in total; administrators and nodes may write 10 % more; 0 is no limit',
+  },
   'request-timeout': {
     type: 'duration',
     min: 100,
     max: longestTimerMs,
     default: 60_000,
     group: limits,
-    describe: 'time for a request that is no watch or stream',
+    describe: 'timeout of requests other than watches and streams',
   },
   'min-request-timeout': {
     type: 'integer',
@@ -339,69 +305,50 @@ export const serverOptions = defineOptions({
     default: 1_800,
     placeholder: 'SECONDS',
     group: limits,
-    describe: 'watches without a timeout of their own end after this or up to twice as long',
+    describe: 'watches without their own timeout end after this time or up to twice as long',
   },
   'data-dir': {
     type: 'path',
     placeholder: 'DIR',
     defaultText: '/var/lib/sallyport for root, else sallyport in the XDG data directory',
     group: running,
-    describe: 'directory of all state: keys, store, audit log',
+    describe: 'directory for all state: keys, store, audit log',
   },
   'shutdown-delay-duration': {
     type: 'duration',
     max: 3_600_000,
     default: 0,
     group: running,
-    describe: 'at the end, how long to serve on while /readyz already says no',
+    describe: 'at shutdown, how long to continue serving while /readyz already fails',
   },
   'shutdown-grace-period': {
     type: 'duration',
     max: 3_600_000,
     default: 30_000,
     group: running,
-    describe: 'at the end, how long to wait for requests under way',
+    describe: 'at shutdown, how long to wait for requests under way',
   },
   'log-level': {
     type: 'choice',
     choices: logLevels,
     default: 'info',
     group: running,
-    describe: 'least important messages to log',
+    describe: 'minimum level of messages to log',
   },
   'log-format': {
     type: 'choice',
     choices: ['auto', 'text', 'json'],
     default: 'auto',
     group: running,
-    describe: 'how to write log lines; auto is text on a terminal, else json',
+    describe: 'format of log lines; auto is text on a terminal, else json',
   },
   config: {
     type: 'path',
     placeholder: 'FILE',
     group: running,
-    describe: 'YAML file with options by their names, weaker than flags and environment',
+    describe: 'YAML file with options by their names; flags and environment take precedence',
   },
 })
 
 /** The values of the server's options once they are read. */
 export type ServerOptions = OptionValues<typeof serverOptions>
-
-/** What is wrong with options that are fine each by itself. */
-export function problemsOfServerOptions(options: ServerOptions): string[] {
-  const problems: string[] = []
-  if ((options.tlsCertFile === undefined) !== (options.tlsPrivateKeyFile === undefined)) {
-    problems.push('--tls-cert-file and --tls-private-key-file only go together')
-  }
-  if (options.requestheaderAllowedNames.length > 0 && !options.requestheaderClientCaFile) {
-    problems.push('--requestheader-allowed-names needs --requestheader-client-ca-file')
-  }
-  if (options.egress === 'tunnel' && !options.tunnel) {
-    problems.push('--egress tunnel needs --tunnel')
-  }
-  const families = options.serviceClusterIpRange.map((range) => isIP(range.split('/')[0] ?? ''))
-  if (families.length === 0 || new Set(families).size !== families.length) {
-    problems.push('--service-cluster-ip-range takes one range, or one of each IP family')
-  }
-  return problems
-}

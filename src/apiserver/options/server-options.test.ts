@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { parseOptions } from '../../cli/options/index.ts'
 import { parseDuration, WrongUsage } from '../../core/index.ts'
-import { problemsOfServerOptions, serverOptions } from './options.ts'
+import { serverOptions } from './options.ts'
+import { problemsOfOptions } from './validate.ts'
 
 const shape = { command: 'sallyport serve', summary: '', options: serverOptions, examples: [] }
 const parse = async (...argv: string[]) => {
   const parsed = await parseOptions(shape, { argv, env: {}, readFile: () => Promise.reject() })
-  const [problem] = problemsOfServerOptions(parsed.values)
+  const [problem] = problemsOfOptions(parsed.values)
   if (problem !== undefined) throw new WrongUsage(problem)
   return parsed
 }
@@ -41,7 +42,7 @@ test('[SEC-R105] pages run on the origin of the API in kube-system only, unless 
 describe('what cannot work is refused before the start', () => {
   test.each([
     ['--secure-port must be from 0 to 65535', ['--secure-port', '70000']],
-    ['--advertise-address must be an address that others', ['--advertise-address', '0.0.0.0']],
+    ['--advertise-address must not be a wildcard address', ['--advertise-address', '0.0.0.0']],
     ['--tls-san must be a host name or an IP', ['--tls-san', 'a b']],
     [
       '--requestheader-group-headers must be a header name',
@@ -59,8 +60,8 @@ describe('what cannot work is refused before the start', () => {
       ['--addon-allowed-origin must be an origin', ['--addon-allowed-origin', origin]],
     ]),
     ['must be the name of a namespace', ['--addon-same-origin-namespace', 'Kube_System']],
-    ['only go together', ['--tls-cert-file', 'x']],
-    ['only go together', ['--tls-private-key-file', 'x']],
+    ['must be given together', ['--tls-cert-file', 'x']],
+    ['must be given together', ['--tls-private-key-file', 'x']],
     ['needs --requestheader-client-ca-file', ['--requestheader-allowed-names', 'front']],
     ['one of each IP family', ['--service-cluster-ip-range', '10.0.0.0/16,10.1.0.0/16']],
   ])('%s', async (said, argv) => {

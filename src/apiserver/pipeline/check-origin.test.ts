@@ -2,12 +2,11 @@ import type { IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { hasReason, isProxied, parseRequestInfo } from '../../core/index.ts'
-import { checkOrigin, checkProvenOrigin } from './check-origin.ts'
+import { hasReason, parseRequestInfo } from '../../core/index.ts'
+import { maxOriginAgeMs, maxOriginsPerUser, maxOriginUsers } from '../limits.ts'
+import { checkOrigin, checkProvenOrigin, OriginPolicy } from './check-origin.ts'
 import { Exchange, SignalPool } from './exchange.ts'
-import { maxOriginsPerUser, maxOriginUsers, provenOriginMs } from './limits.ts'
-import { identity, partsWith, type Running, serve } from './pipeline.suite.ts'
-import { ProvenOrigins } from './proven-origins.ts'
+import { depsWith, identity, type Running, serve } from './pipeline.suite.ts'
 
 const host = 'api.example:6443'
 const allowed = 'https://front.example'
@@ -52,10 +51,8 @@ const targets = [
   '/version',
 ]
 
-const parts = partsWith({
-  isAllowedOrigin: (origin, info) =>
-    origin === allowed || (isProxied(info) && origin === addonAllowed),
-})
+const allowedOrigins = { allowedOrigin: [allowed], addonAllowedOrigin: [addonAllowed] }
+const deps = depsWith({ origins: new OriginPolicy(allowedOrigins) })
 
 interface Case {
   readonly method: string
@@ -108,14 +105,19 @@ function isLetThrough(it: Case): boolean {
     headers,
     socket: {},
   } as unknown as IncomingMessage
-  const owner = { clock: parts.clock, signals: new SignalPool(), fail: () => {} }
+  const owner = {
+    clock: deps.clock,
+    signals: new SignalPool(),
+    fail: () => {},
+    reauthenticate: async () => undefined,
+  }
   const upgrade = it.isUpgrade ? ({} as never) : undefined
   const exchange = new Exchange(request, {} as never, owner, upgrade)
   exchange.info = parseRequestInfo(it.method, it.url)
   try {
-    checkOrigin(exchange, parts)
+    checkOrigin(exchange, deps)
     exchange.authentication = identity('ann')
-    checkProvenOrigin(exchange, { ...parts, provenOrigins: new ProvenOrigins() })
+    checkProvenOrigin(exchange, { ...deps, origins: new OriginPolicy(allowedOrigins) })
     return true
   } catch (error) {
     if (hasReason(error, 'Forbidden')) return false
@@ -143,10 +145,10 @@ describe.each(['HTTP/1.1', 'HTTP/2'] as const)('over %s', (version) => {
   let authenticated = 0
   const routed: string[] = []
   beforeAll(async () => {
-    const { authenticator } = partsWith()
+    const { authenticator } = depsWith()
     server = await serve(
       version,
-      partsWith({
+      depsWith({
         authenticator: {
           name: 'counting',
           authenticate: (request, signal) => {
@@ -211,7 +213,7 @@ describe('[SEC-R403] a WebSocket, of which Chromium says nothing but the origin'
   beforeAll(async () => {
     server = await serve(
       'HTTP/1.1',
-      partsWith({
+      depsWith({
         upgrade: (_request, client) => {
           upgraded++
           client.response.end('upgraded')
@@ -256,17 +258,17 @@ describe('[SEC-R403] a WebSocket, of which Chromium says nothing but the origin'
 })
 
 test('proven origins are bounded by user, by number and by age', () => {
-  const origins = new ProvenOrigins()
+  const origins = new OriginPolicy({ allowedOrigin: [], addonAllowedOrigin: [] })
   origins.prove('ann', 'http://a', 0)
-  expect(origins.has('ann', 'http://a', provenOriginMs - 1)).toBe(true)
-  expect(origins.has('ann', 'http://a', provenOriginMs)).toBe(false)
+  expect(origins.isProven('ann', 'http://a', maxOriginAgeMs - 1)).toBe(true)
+  expect(origins.isProven('ann', 'http://a', maxOriginAgeMs)).toBe(false)
   for (let at = 0; at < maxOriginsPerUser; at++) origins.prove('ann', `http://${at}`, 0)
-  expect(origins.has('ann', 'http://a', 0)).toBe(false)
-  expect(origins.has('ann', 'http://0', 0)).toBe(true)
+  expect(origins.isProven('ann', 'http://a', 0)).toBe(false)
+  expect(origins.isProven('ann', 'http://0', 0)).toBe(true)
   for (let at = 0; at < maxOriginUsers; at++) origins.prove(`user-${at}`, 'http://a', 0)
-  expect(origins.has('ann', 'http://0', 0)).toBe(false)
+  expect(origins.isProven('ann', 'http://0', 0)).toBe(false)
   for (const unfit of ['null', `http://${'a'.repeat(300)}`]) {
     origins.prove('eve', unfit, 0)
-    expect(origins.has('eve', unfit, 0)).toBe(false)
+    expect(origins.isProven('eve', unfit, 0)).toBe(false)
   }
 })

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { type Authentication, wellKnown } from '../../core/index.ts'
-import { partyOf, socketBucket } from './limits.ts'
+import { partyOf, socketBucket } from '../fairness/fairness.ts'
 
 /** How many connections may be open at once. */
 export interface ConnectionLimits {
@@ -47,7 +47,7 @@ class Holders {
 }
 
 /** Connections that share a limit, of which a quarter is for those without a credential. */
-class Room {
+class ConnectionPool {
   readonly unauthenticated = new Holders()
   readonly authenticated = new Holders()
   readonly maxUnauthenticated: number
@@ -72,7 +72,7 @@ class Room {
     else this.authenticated.delete(owner, connection)
   }
 
-  /** What is closed to make room for a new connection: users make room only for the part that is not theirs. */
+  /** What is closed for a new connection: users give way only for the part that is not theirs. */
   surplus(): Connection | undefined {
     const isTheirs = this.unauthenticated.size < this.maxUnauthenticated
     const fromUsers = isTheirs ? this.authenticated.oldestOfLargest() : undefined
@@ -88,8 +88,8 @@ class Room {
  */
 export class ConnectionGate {
   readonly #limits: ConnectionLimits
-  readonly #all: Room
-  readonly #perAddress = new Map<string, Room>()
+  readonly #all: ConnectionPool
+  readonly #perAddress = new Map<string, ConnectionPool>()
   /** By where they come from: before TLS and after it, a connection has two objects. */
   readonly #byPeer = new Map<string, Connection>()
   readonly #known = new WeakSet<object>()
@@ -97,7 +97,7 @@ export class ConnectionGate {
 
   constructor(limits: ConnectionLimits) {
     this.#limits = limits
-    this.#all = new Room(limits.total)
+    this.#all = new ConnectionPool(limits.total)
   }
 
   /** Connections that are open now. */
@@ -115,7 +115,7 @@ export class ConnectionGate {
     return this.#all.unauthenticated.size
   }
 
-  /** For a server's `connection` event. Nothing is written: before TLS there is no way to explain. */
+  /** For a server's `connection` event. Nothing is sent: before TLS no response is possible. */
   readonly admit = (socket: Socket): void => {
     const address = socketBucket(socket.remoteAddress ?? '')
     const { total, perAddress } = this.#limits
@@ -145,7 +145,7 @@ export class ConnectionGate {
     if (connection === undefined) return
     this.#delete(connection)
     connection.owner = partyOf(user.username)
-    // What is in no room is never closed for others.
+    // What is in no pool is never closed for others.
     if (!user.groups.includes(wellKnown.masters)) this.#add(connection)
     const { authenticated, maxUnauthenticated } = this.#all
     if (authenticated.size > Math.max(1, this.#limits.total - maxUnauthenticated))
@@ -154,7 +154,8 @@ export class ConnectionGate {
 
   #add(connection: Connection): void {
     this.#all.add(connection)
-    const there = this.#perAddress.get(connection.address) ?? new Room(this.#limits.perAddress)
+    const there =
+      this.#perAddress.get(connection.address) ?? new ConnectionPool(this.#limits.perAddress)
     this.#perAddress.set(connection.address, there)
     there.add(connection)
   }
@@ -173,7 +174,7 @@ export class ConnectionGate {
     connection.socket.destroy()
   }
 
-  /** Gives everything back; safe to call twice. */
+  /** Releases everything; safe to call twice. */
   #release(connection: Connection): void {
     if (this.#byPeer.get(connection.peer) !== connection) return
     this.#byPeer.delete(connection.peer)

@@ -1,21 +1,24 @@
 import { getEventListeners } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type {
-  AuditNotes,
-  Authentication,
-  Clock,
-  Decision,
-  KubeStatus,
-  RequestInfo,
+import {
+  ApiError,
+  type AuditNotes,
+  type Authentication,
+  type AuthorizedRequest,
+  type Clock,
+  type Decision,
+  type KubeStatus,
+  type RequestInfo,
+  type UpgradingClient,
 } from '../../core/index.ts'
 import type { Ticket } from '../fairness/fair-queue.ts'
 
 /**
- * Spare abort controllers, one per connection. Making a signal costs more than all checks of a
- * request together, and nearly none is ever aborted. A controller goes back only if nobody listens
- * to it any more, and only to its own connection: should somebody have kept the signal, it still
- * tells the truth when that client goes away.
+ * Spare abort controllers, one per connection. Creating a signal costs more than all checks of a
+ * request together, and nearly none is ever aborted. A controller is reused only if it has no
+ * listener left, and only on its own connection: a handler that has kept the signal still learns
+ * when that client disconnects.
  */
 export class SignalPool {
   readonly #spare = new WeakMap<object, AbortController>()
@@ -28,14 +31,14 @@ export class SignalPool {
     return spare
   }
 
-  giveBack(request: IncomingMessage, controller: AbortController): void {
+  release(request: IncomingMessage, controller: AbortController): void {
     const { signal } = controller
     if (signal.aborted || getEventListeners(signal, 'abort').length > 0) return
     this.#spare.set(connectionOf(request), controller)
   }
 }
 
-/** An HTTP/2 request's `socket` is a stand-in of its own; its session is the connection. */
+/** An HTTP/2 request has a proxy object as `socket`; its session is the connection. */
 function connectionOf(request: IncomingMessage): object {
   if (!('stream' in request)) return request.socket
   const { stream } = request
@@ -44,13 +47,13 @@ function connectionOf(request: IncomingMessage): object {
   return typeof session === 'object' && session ? session : request
 }
 
-/** The socket of a request that asks to leave HTTP, and the bytes that came with it. */
+/** The socket of a request for another protocol, and the bytes that came with it. */
 export interface Upgrade {
   readonly socket: Socket
   readonly head: Buffer
 }
 
-const unread: RequestInfo = Object.freeze({
+const notParsed: RequestInfo = Object.freeze({
   isResourceRequest: false,
   path: '',
   verb: '',
@@ -64,22 +67,23 @@ const unread: RequestInfo = Object.freeze({
   rest: '',
 })
 
-/** Who runs an exchange, and what all exchanges share. */
+/** What runs an exchange, and what all exchanges share. */
 export interface ExchangeOwner {
   readonly clock: Clock
   readonly signals: SignalPool
-  /** Answers with `error`, unless there is an answer already. */
+  /** Responds with `error`, unless there is a response already. */
   fail(exchange: Exchange, error: unknown): void
+  reauthenticate(request: IncomingMessage, signal: AbortSignal): Promise<Authentication | undefined>
 }
 
-/** What is recorded, and never sent, for a client that left before there was an answer. */
-export const clientLeftCode = 499
+/** Recorded, and never sent, for a client that disconnected before there was a response. */
+export const clientClosedRequest = 499
 
-/** Why work is stopped when nobody is there to see its result. */
-export const clientGone = new Error('the client has gone')
+/** Why work is stopped when no client waits for its result. */
+export const clientDisconnected = new Error('the client has disconnected')
 
-/** One request and its answer on their way through the pipeline, and what is known of them so far. */
-export class Exchange implements AuditNotes {
+/** One request and its response on their way through the pipeline, and what is known of them so far. */
+export class Exchange implements AuthorizedRequest, AuditNotes {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly upgrade: Upgrade | undefined
@@ -87,31 +91,31 @@ export class Exchange implements AuditNotes {
   readonly receivedAt: number
   /** Monotonic milliseconds, for durations. */
   readonly startedAt: number
-  /** Taken now, because a closed HTTP/2 stream has no socket left to ask. */
+  /** Read at the start, because a closed HTTP/2 stream has no socket. */
   readonly sourceAddress: string
   auditId = ''
-  info: RequestInfo = unread
+  info: RequestInfo = notParsed
   longRunning = false
-  /** Who proved their identity, when they act as somebody else. */
+  /** The authenticated identity, if the request impersonates another one. */
   impersonator: Authentication | undefined
   /** Monotonic milliseconds. */
   identifiedAt = 0
   decision: Decision | undefined
-  /** What the pipeline answered in place of a route. */
+  /** What the pipeline responded in place of a handler. */
   failure: KubeStatus | undefined
   ticket: Ticket | undefined
   deadline: NodeJS.Timeout | undefined
-  /** Nobody waits for the answer any more. */
+  /** The connection is done with the request. */
   over = false
-  /** Where `OpenExchanges` finds it. */
-  place = -1
+  /** Its index in `OpenExchanges`. */
+  index = -1
   readonly #owner: ExchangeOwner
-  #hasLeftHttp = false
+  #isUpgraded = false
   #followsDrain = false
   #authentication: Authentication | undefined
   #controller: AbortController | undefined
   #abortedBecause: Error | undefined
-  #whenOver: (() => void)[] | undefined
+  #endListeners: (() => void)[] | undefined
   #annotations: Map<string, string> | undefined
 
   constructor(
@@ -129,7 +133,7 @@ export class Exchange implements AuditNotes {
     this.sourceAddress = request.socket.remoteAddress ?? ''
   }
 
-  /** The identity that acts, after impersonation. Asking before it is known is a bug, and refused. */
+  /** The identity that acts, after impersonation. To read it before it is known is a bug, and throws. */
   get authentication(): Authentication {
     if (this.#authentication === undefined) throw new Error('the request is not authenticated yet')
     return this.#authentication
@@ -139,12 +143,21 @@ export class Exchange implements AuditNotes {
     this.#authentication = value
   }
 
-  /** The same, for reporters that must cope with its absence. */
+  /** The same, for the audit log, which also records requests without one. */
   get knownAuthentication(): Authentication | undefined {
     return this.#authentication
   }
 
-  /** Aborts when the client has gone, the deadline has passed or the credential has died. */
+  /** The audit annotations of this request. */
+  get audit(): AuditNotes {
+    return this
+  }
+
+  reauthenticate(signal: AbortSignal): Promise<Authentication | undefined> {
+    return this.#owner.reauthenticate(this.request, signal)
+  }
+
+  /** Aborts when the client has disconnected, the deadline has passed or the credential has expired. */
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = this.#owner.signals.take(this.request)
@@ -153,7 +166,7 @@ export class Exchange implements AuditNotes {
     return this.#controller.signal
   }
 
-  /** Whatever fails from now on fails because of that. */
+  /** True if errors from now on are a consequence of the abort. */
   get aborted(): boolean {
     return this.#abortedBecause !== undefined
   }
@@ -163,7 +176,7 @@ export class Exchange implements AuditNotes {
     this.#controller?.abort(this.#abortedBecause)
   }
 
-  /** Adds to what the audit log says of the request; the first word on a subject counts, as in Kubernetes. */
+  /** Adds an annotation to the audit event; the first value of a key counts, as in Kubernetes. */
   annotate(key: string, value: string): void {
     this.#annotations ??= new Map()
     if (!this.#annotations.has(key)) this.#annotations.set(key, value)
@@ -173,86 +186,91 @@ export class Exchange implements AuditNotes {
     return this.#annotations
   }
 
-  /** Has something done when the exchange is over. */
-  onEnd(then: () => void): void {
-    this.#whenOver ??= []
-    this.#whenOver.push(then)
+  /** Calls `listener` when the exchange is over. */
+  onEnd(listener: () => void): void {
+    this.#endListeners ??= []
+    this.#endListeners.push(listener)
   }
 
-  /** Has something done whenever the connection has sent what waited on it; only the first call counts. */
-  onDrain(then: () => void): void {
+  /** Calls `listener` whenever the connection has sent what waited on it; only the first call counts. */
+  onDrain(listener: () => void): void {
     if (this.#followsDrain) return
     this.#followsDrain = true
-    // On HTTP/1.1 a watch also writes to the socket itself, of which its response does not know.
+    // On HTTP/1.1 a watch also writes to the socket itself, which its response does not notice.
     const source = this.request.httpVersionMajor === 1 ? this.request.socket : this.response
-    source.on('drain', then)
-    this.onEnd(() => source.off('drain', then))
+    source.on('drain', listener)
+    this.onEnd(() => source.off('drain', listener))
   }
 
-  /** To be called once, when nobody waits for the answer any more. */
+  /** To be called once, when the connection is done with the request. */
   end(): void {
     this.over = true
     clearTimeout(this.deadline)
-    for (const then of this.#whenOver ?? []) then()
-    if (!this.response.writableEnded) this.abort(clientGone)
-    // A stream's signal may have been handed to work that outlives it; it is not worth the risk.
+    for (const listener of this.#endListeners ?? []) listener()
+    if (!this.response.writableEnded) this.abort(clientDisconnected)
+    // A stream's signal may have been passed to work that outlives it; it is not reused.
     if (this.#controller && !this.longRunning)
-      this.#owner.signals.giveBack(this.request, this.#controller)
+      this.#owner.signals.release(this.request, this.#controller)
   }
 
-  /** Time is up: answers with `error` if nothing has been answered yet, and stops the work; cuts a client that does not read. */
+  /** The deadline has passed: responds with `error` if there is no response yet, and stops the work. */
   expire(error: Error): void {
     if (this.response.writableEnded) {
-      this.cut(error)
+      this.disconnect(error)
       return
     }
     this.#owner.fail(this, error)
     this.abort(error)
   }
 
-  /** Ends the connection without another word. */
-  cut(why: Error): void {
-    if (this.#hasLeftHttp) this.upgrade?.socket.destroy()
-    // Without an error, HTTP/2 would end the stream as if it were complete.
+  /** Closes the connection, or the HTTP/2 stream, without a response. */
+  disconnect(why: Error): void {
+    if (this.#isUpgraded) this.upgrade?.socket.destroy()
+    // Without an error, HTTP/2 ends the stream as if it were complete.
     else this.response.destroy(why)
     // A pipelined response has no socket before its turn, and would be kept until then.
     if (this.response.socket === null) this.request.socket.destroy()
-    // Only now: whoever hears of it in time ends the answer as if it were complete.
+    // Only now: a handler that learns of it in time ends the response as if it were complete.
     this.abort(why)
   }
 
-  /** Takes the socket out of HTTP's hands; false if it is closed already. */
-  claimSocket(): boolean {
-    if (this.over || this.upgrade === undefined || this.upgrade.socket.destroyed) return false
-    this.response.detachSocket(this.upgrade.socket)
-    this.#hasLeftHttp = true
-    return true
+  /** The client of a request for another protocol. */
+  upgradingClient({ socket, head }: Upgrade): UpgradingClient {
+    return { response: this.response, head, claim: () => this.#claim(socket) }
   }
 
-  /** What was answered, if the client was still there. */
+  #claim(socket: Socket): Socket {
+    if (this.over || socket.destroyed)
+      throw new ApiError('ServiceUnavailable', 'the connection is closed')
+    this.response.detachSocket(socket)
+    this.#isUpgraded = true
+    return socket
+  }
+
+  /** The status code of the response, if the client was still connected. */
   get code(): number {
-    if (this.#hasLeftHttp) return 101
-    return this.response.headersSent ? this.response.statusCode : clientLeftCode
+    if (this.#isUpgraded) return 101
+    return this.response.headersSent ? this.response.statusCode : clientClosedRequest
   }
 }
 
 /** All exchanges that are under way, so that they can be ended. */
 export class OpenExchanges {
   // Not a Set: the tables that it outgrows keep their former members, and one another, alive until
-  // a full collection, and requests come and go by the thousand.
+  // a full garbage collection, at thousands of requests per second.
   readonly #open: Exchange[] = []
   readonly #waiting: (() => void)[] = []
 
   add(exchange: Exchange): void {
-    exchange.place = this.#open.push(exchange) - 1
+    exchange.index = this.#open.push(exchange) - 1
   }
 
   delete(exchange: Exchange): void {
-    if (this.#open[exchange.place] !== exchange) return
+    if (this.#open[exchange.index] !== exchange) return
     const last = this.#open.pop()
     if (last !== undefined && last !== exchange) {
-      this.#open[exchange.place] = last
-      last.place = exchange.place
+      this.#open[exchange.index] = last
+      last.index = exchange.index
     }
     if (this.#open.length > 0 || this.#waiting.length === 0) return
     for (const resolve of this.#waiting.splice(0)) resolve()
@@ -265,9 +283,9 @@ export class OpenExchanges {
     return count
   }
 
-  /** Asks long-running exchanges to come to an end. */
+  /** Aborts long-running exchanges. */
   endStreams(why: Error): void {
-    // A copy, because whoever ends leaves.
+    // A copy, because an exchange that ends is removed.
     for (const exchange of this.#open.filter((each) => each.longRunning)) exchange.abort(why)
   }
 
@@ -278,7 +296,7 @@ export class OpenExchanges {
   }
 }
 
-/** Tells an answer that is here from one that is to come, so that the former costs no tick. */
+/** Distinguishes a value from a promise, so that the former costs no tick. */
 export function isPending<T>(value: T | Promise<T>): value is Promise<T> {
   return value instanceof Promise
 }

@@ -1,17 +1,27 @@
 import { type KubeStatus, type Logger, SallyportError, toKubeStatus } from '../../core/index.ts'
 import { ClientGone, isPoisoned } from '../../http/index.ts'
 import type { Exchange } from './exchange.ts'
-import { LimitExceeded } from './limits.ts'
 
-const brokenOff = new Error('the answer broke off')
+const incomplete = new Error('the response is incomplete')
 
-/** Answers an exchange with what went wrong; when the answer has begun already, cuts it. */
-export function answerFailure(exchange: Exchange, error: unknown, log: Logger): void {
+/** A request exceeded a limit for which Kubernetes has no reason of its own, only an HTTP status code. */
+export class LimitExceeded extends SallyportError {
+  readonly code = 'LIMIT_EXCEEDED'
+  readonly httpCode: 414 | 431
+
+  constructor(httpCode: 414 | 431, message: string) {
+    super(message)
+    this.httpCode = httpCode
+  }
+}
+
+/** Responds with the Status of an error; disconnects when the headers are sent already. */
+export function sendFailure(exchange: Exchange, error: unknown, log: Logger): void {
   report(exchange, error, log)
   const { request, response } = exchange
-  if (response.writableEnded) return // a complete answer stays one
+  if (response.writableEnded) return // a complete response stays one
   if (response.headersSent || response.destroyed || error instanceof ClientGone) {
-    exchange.cut(brokenOff)
+    exchange.disconnect(incomplete)
     return
   }
   const status = statusOf(error)
@@ -43,7 +53,7 @@ function report(exchange: Exchange, error: unknown, log: Logger): void {
   const { auditId, info, request } = exchange
   const about = { auditId, method: request.method, path: info.path }
   if (exchange.aborted || error instanceof ClientGone) {
-    log.debug({ ...about, err: error }, 'request was cut short')
+    log.debug({ ...about, err: error }, 'request was aborted')
     return
   }
   if (!(error instanceof SallyportError)) {
@@ -52,6 +62,6 @@ function report(exchange: Exchange, error: unknown, log: Logger): void {
   }
   const fields = { ...about, code: error.code, reason: error.message, detail: error.detail }
   if (toKubeStatus(error).code < 500 || error instanceof LimitExceeded) {
-    log.debug(fields, 'request refused')
+    log.debug(fields, 'request rejected')
   } else log.warn({ ...fields, err: error.cause }, 'request failed')
 }

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { checkRequestSize, defaultRequestLimits, partyOf, socketBucket } from './limits.ts'
+import { partyOf, socketBucket } from '../fairness/fairness.ts'
+import { defaultRequestLimits } from '../limits.ts'
+import { checkRequestSize } from './steps.ts'
 
 describe('a request that is too large is refused [GND-R83]', () => {
   const { maxUrlLength, maxHeaderCount, maxHeaderBytes } = defaultRequestLimits

@@ -5,7 +5,7 @@ import { OpenExchanges } from './exchange.ts'
 interface Stream {
   readonly name: string
   readonly longRunning: boolean
-  place: number
+  index: number
   abort(why: Error): void
 }
 
@@ -16,7 +16,7 @@ function lab() {
     const own: Stream = {
       name,
       longRunning,
-      place: -1,
+      index: -1,
       abort: () => {
         ended.push(name)
         open.delete(own as Stream & Exchange)

@@ -7,12 +7,12 @@ import { writeShared } from '../../api/serving/watch-events.ts'
 import type { Authentication } from '../../core/index.ts'
 import { readBody } from '../../http/index.ts'
 import { labAuthority, labMaterial, TlsLab } from '../../http/tls-lab.suite.ts'
-import { defaultFairnessLimits, Fairness, type FairnessLimits } from '../fairness/fairness.ts'
+import { Fairness } from '../fairness/fairness.ts'
+import { defaultFairnessLimits, defaultRequestLimits, type FairnessLimits } from '../limits.ts'
 import { send } from '../routes/route.ts'
-import { defaultRequestLimits } from './limits.ts'
-import { identity, partsWith } from './pipeline.suite.ts'
+import { type DepsChanges, depsWith, identity } from './pipeline.suite.ts'
 import { createPipeline } from './pipeline.ts'
-import type { PipelineParts, RouteHandler } from './types.ts'
+import type { RouteHandler } from './types.ts'
 
 let ca: Awaited<ReturnType<typeof labAuthority>>
 let material: Awaited<ReturnType<typeof labMaterial>>
@@ -48,7 +48,7 @@ function* largeBody(): Generator<Buffer> {
 }
 
 /** A server with counted handlers: `?large` responses are larger than all buffers on the way. */
-async function attacked(changes: Partial<PipelineParts> = {}, more: Partial<FairnessLimits> = {}) {
+async function attacked(changes: DepsChanges = {}, more: Partial<FairnessLimits> = {}) {
   const fairness = new Fairness({ ...limits, ...more })
   let handled = 0
   const resources: RouteHandler = async ({ request, info }, response, signal) => {
@@ -63,7 +63,7 @@ async function attacked(changes: Partial<PipelineParts> = {}, more: Partial<Fair
     response.end()
     return undefined
   }
-  const parts = partsWith({
+  const parts = depsWith({
     fairness,
     resources,
     authenticator: {
@@ -339,13 +339,13 @@ describe('unread events of streams count like unread responses [SEC-R609]', () =
 })
 
 describe('a response that is not read ends with the time for its request [SEC-R603]', () => {
-  const denied: Partial<PipelineParts> = {
+  const denied: DepsChanges = {
     authorizer: {
       authorize: () => ({ allowed: false, reason: '' }),
       rulesFor: () => ({ resourceRules: [], nonResourceRules: [], incomplete: false }),
     },
   }
-  const unknown: Partial<PipelineParts> = {
+  const unknown: DepsChanges = {
     authenticator: { name: 'none', authenticate: () => undefined },
   }
   const ended: RouteHandler = (_request, response) => {
@@ -353,7 +353,7 @@ describe('a response that is not read ends with the time for its request [SEC-R6
     response.end('the last event')
   }
 
-  test.each<[string, string, Record<string, string>, Partial<PipelineParts>]>([
+  test.each<[string, string, Record<string, string>, DepsChanges]>([
     ['a complete response', pods, {}, {}],
     ['a 401', pods, {}, unknown],
     ['a 403', pods, {}, denied],
@@ -397,7 +397,7 @@ describe('pipelined requests of a client that leaves [SEC-R604]', () => {
 
   test('are limited: more at a time end the connection', async () => {
     const { handle: onRequest } = createPipeline(
-      partsWith({ resources: () => new Promise(() => {}) }),
+      depsWith({ resources: () => new Promise(() => {}) }),
     )
     const { port } = await lab.serve({ onRequest, limits: { maxPipelinedRequests: 5 } })
     const socket = await lab.connect(port)

@@ -3,17 +3,18 @@ import { request } from 'node:http'
 import { connect } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import { silentLogger } from '../../core/index.ts'
-import { defaultFairnessLimits, Fairness } from '../fairness/fairness.ts'
+import { Fairness } from '../fairness/fairness.ts'
+import { defaultFairnessLimits } from '../limits.ts'
 import {
+  type DepsChanges,
+  depsWith,
   fakeRevocations,
   identity,
-  partsWith,
   type Running,
   recordingAudit,
   serve,
   textOf,
 } from './pipeline.suite.ts'
-import type { PipelineParts } from './types.ts'
 
 const versions = ['HTTP/1.1', 'HTTP/2'] as const
 const bearer = (name: string) => ({ headers: { authorization: `Bearer ${name}` } })
@@ -25,15 +26,15 @@ afterEach(async () => {
 })
 
 async function start(
-  changes: Partial<PipelineParts> = {},
+  changes: DepsChanges = {},
   version: (typeof versions)[number] = 'HTTP/1.1',
 ): Promise<Running> {
-  const server = await serve(version, partsWith(changes))
+  const server = await serve(version, depsWith(changes))
   running.push(server)
   return server
 }
 
-const denying: PipelineParts['authorizer'] = {
+const denying: NonNullable<DepsChanges['authorizer']> = {
   authorize: () => Promise.resolve({ allowed: false, reason: 'not today' }),
   rulesFor: () => ({ resourceRules: [], nonResourceRules: [], incomplete: false }),
 }
@@ -175,7 +176,7 @@ describe('what goes wrong late harms nobody else', () => {
     })
     expect((await server.ask(pods, bearer('ann'))).code).toBe(200)
     await server.pipeline.drain()
-    expect(said).toEqual(['request could not be recorded'])
+    expect(said).toEqual(['cannot record the request'])
   })
 
   test.each(versions)(
@@ -231,7 +232,7 @@ describe('requests to leave HTTP pass the same checks', () => {
   const shake = (path: string, who: string) =>
     `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
     `${who ? `Authorization: Bearer ${who}\r\n` : ''}\r\n`
-  const echo: PipelineParts['upgrade'] = (_request, client) => {
+  const echo: NonNullable<DepsChanges['upgrade']> = (_request, client) => {
     const socket = client.claim()
     socket.write('HTTP/1.1 101 Switching Protocols\r\n\r\n')
     socket.pipe(socket)
@@ -255,7 +256,7 @@ describe('requests to leave HTTP pass the same checks', () => {
     expect(audit.stages.at(-1)).toMatchObject({ stage: 'complete', code: 101 })
   })
 
-  test.each<[string, number, string, string, Partial<PipelineParts>]>([
+  test.each<[string, number, string, string, DepsChanges]>([
     ['without identity', 401, proxied, '', { upgrade: echo }],
     ['without right', 403, proxied, 'ann', { upgrade: echo, authorizer: denying }],
     ['to a path of two meanings', 400, `${proxied}/../y`, 'ann', { upgrade: echo }],

@@ -5,31 +5,44 @@ import type { AddressInfo, Server } from 'node:net'
 import {
   type Attributes,
   type Authentication,
+  type Backend,
+  badRequest,
   forbidden,
   isRecord,
   silentLogger,
   systemClock,
   unauthorized,
 } from '../../core/index.ts'
+import { EventfulHttp2Response, EventfulServerResponse } from '../../http/index.ts'
 import { CpuAccounts } from '../fairness/cpu-accounts.ts'
-import { defaultFairnessLimits, Fairness } from '../fairness/fairness.ts'
+import { Fairness } from '../fairness/fairness.ts'
+import { defaultFairnessLimits, defaultRequestLimits } from '../limits.ts'
 import { send } from '../routes/route.ts'
+import { OriginPolicy } from './check-origin.ts'
 import type { Exchange } from './exchange.ts'
-import { defaultRequestLimits } from './limits.ts'
-import type { PipelineRunner } from './pipeline.ts'
+import type { Pipeline } from './pipeline.ts'
 import { createPipeline } from './pipeline.ts'
-import { ProvenOrigins } from './proven-origins.ts'
-import type { PipelineParts } from './types.ts'
+import type { PipelineDeps } from './types.ts'
 
-/** A working set of parts: `Bearer NAME` proves NAME, everything is allowed, every answer is `hello`. */
-export function partsWith(changes: Partial<PipelineParts> = {}): PipelineParts {
+/** What a test changes: dependencies, or single methods of them. */
+export interface DepsChanges extends Partial<PipelineDeps> {
+  readonly authorizer?: Backend['authorizer']
+  readonly owner?: Backend['owner']
+  readonly resources?: Backend['handle']
+  readonly paths?: Backend['handle']
+  readonly upgrade?: Backend['upgrade']
+  readonly checkRevocation?: PipelineDeps['revocations']['check']
+  readonly onRevoked?: PipelineDeps['revocations']['onRevoked']
+}
+
+/** A working set of dependencies: `Bearer NAME` proves NAME, everything is allowed, every response is `hello`. */
+export function depsWith(changes: DepsChanges = {}): PipelineDeps {
   return {
     clock: systemClock,
     log: silentLogger,
     limits: defaultRequestLimits,
     requestTimeoutMs: 60_000,
-    isAllowedOrigin: () => false,
-    provenOrigins: new ProvenOrigins(),
+    origins: new OriginPolicy({ allowedOrigin: [], addonAllowedOrigin: [] }),
     authenticator: {
       name: 'bearer',
       authenticate({ headers }) {
@@ -39,21 +52,40 @@ export function partsWith(changes: Partial<PipelineParts> = {}): PipelineParts {
         return identity(name)
       },
     },
-    checkRevocation: () => undefined,
+    revocations: {
+      check: changes.checkRevocation ?? (() => undefined),
+      onRevoked: changes.onRevoked ?? (() => () => {}),
+    },
     impersonate: (_request, authentication) => authentication,
     fairness: new Fairness(defaultFairnessLimits),
     cpu: new CpuAccounts(),
-    authorizer: {
-      authorize: () => ({ allowed: true, reason: '' }),
-      rulesFor: () => ({ resourceRules: [], nonResourceRules: [], incomplete: false }),
-    },
+    backend: backendWith(changes),
     denial: ({ resource, path }: Attributes, { reason }) =>
       forbidden({ group: '', resource: resource?.resource ?? path ?? '' }, '', reason),
     audit: { received: () => {}, started: () => {}, complete: () => {} },
     metrics: { complete: () => {} },
-    resources: (_request, response) => send(response, 'text/plain', 'hello'),
-    paths: (_request, response) => send(response, 'text/plain', 'path'),
     ...changes,
+  }
+}
+
+function backendWith(changes: DepsChanges): Backend {
+  const {
+    resources = (_request, response) => send(response, 'text/plain', 'hello'),
+    paths = (_request, response) => send(response, 'text/plain', 'path'),
+    upgrade = () => {
+      throw badRequest('this path cannot be upgraded')
+    },
+  } = changes
+  return {
+    view: {} as never, // no step uses it
+    authorizer: changes.authorizer ?? {
+      authorize: () => ({ allowed: true, reason: '' }),
+      rulesFor: () => ({ resourceRules: [], nonResourceRules: [], incomplete: false }),
+    },
+    owner: changes.owner ?? (() => 'here'),
+    handle: (request, response, signal) =>
+      (request.info.isResourceRequest ? resources : paths)(request, response, signal),
+    upgrade,
   }
 }
 
@@ -82,24 +114,20 @@ export interface Ask {
 /** A server of one HTTP version with a pipeline behind it. */
 export interface Running {
   readonly port: number
-  readonly pipeline: PipelineRunner
+  readonly pipeline: Pipeline
   ask(path: string, ask?: Ask): Promise<Answer>
   stop(): Promise<void>
 }
 
-/** Serves `parts` on a real socket. */
-export async function serve(
-  version: 'HTTP/1.1' | 'HTTP/2',
-  parts: PipelineParts,
-): Promise<Running> {
-  const pipeline = createPipeline(parts)
+/** Serves a pipeline on a real socket. */
+export async function serve(version: 'HTTP/1.1' | 'HTTP/2', deps: PipelineDeps): Promise<Running> {
+  const pipeline = createPipeline(deps)
+  const http1 = { maxHeaderSize: 65_536, ServerResponse: EventfulServerResponse }
+  const http2 = { Http2ServerResponse: EventfulHttp2Response }
   const server: Server =
     version === 'HTTP/1.1'
-      ? createHttp1Server({ maxHeaderSize: 65_536 }, pipeline.handle).on(
-          'upgrade',
-          pipeline.upgrade,
-        )
-      : createHttp2Server().on('request', pipeline.handle as never) // two unrelated types, one shape
+      ? createHttp1Server(http1, pipeline.handle).on('upgrade', pipeline.upgrade)
+      : createHttp2Server(http2).on('request', pipeline.handle as never) // two unrelated types, one shape
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
@@ -187,16 +215,16 @@ export function recordingAudit() {
 
 /** Revokes on demand. */
 export function fakeRevocations() {
-  const open = new Set<{ username: string; cut: () => void }>()
+  const open = new Set<{ username: string; end: () => void }>()
   return {
     open,
-    onRevoked: ({ user }: Authentication, cut: () => void) => {
-      const entry = { username: user.username, cut }
+    onRevoked: ({ user }: Authentication, end: () => void) => {
+      const entry = { username: user.username, end }
       open.add(entry)
       return () => void open.delete(entry)
     },
     revoke(username: string): void {
-      for (const entry of open) if (entry.username === username) entry.cut()
+      for (const entry of open) if (entry.username === username) entry.end()
     },
   }
 }

@@ -1,10 +1,17 @@
 import { once } from 'node:events'
 import { afterEach, describe, expect, test } from 'vitest'
 import { badRequest, type Scope, wellKnown } from '../../core/index.ts'
-import { CpuAccounts, defaultCpuLimits } from '../fairness/cpu-accounts.ts'
-import { defaultFairnessLimits, Fairness } from '../fairness/fairness.ts'
-import { identity, partsWith, type Running, recordingAudit, serve } from './pipeline.suite.ts'
-import type { PipelineParts } from './types.ts'
+import { CpuAccounts } from '../fairness/cpu-accounts.ts'
+import { Fairness } from '../fairness/fairness.ts'
+import { defaultCpuLimits, defaultFairnessLimits } from '../limits.ts'
+import {
+  type DepsChanges,
+  depsWith,
+  identity,
+  type Running,
+  recordingAudit,
+  serve,
+} from './pipeline.suite.ts'
 
 const versions = ['HTTP/1.1', 'HTTP/2'] as const
 const bearer = (name: string) => ({ headers: { authorization: `Bearer ${name}` } })
@@ -16,10 +23,10 @@ afterEach(async () => {
 })
 
 async function start(
-  changes: Partial<PipelineParts> = {},
+  changes: DepsChanges = {},
   version: (typeof versions)[number] = 'HTTP/1.1',
 ): Promise<Running> {
-  const server = await serve(version, partsWith(changes))
+  const server = await serve(version, depsWith(changes))
   running.push(server)
   return server
 }
@@ -61,7 +68,7 @@ describe.each(versions)('over %s', (version) => {
     expect(resource.headers['audit-id']).toMatch(/^[0-9a-f-]{36}$/)
   })
 
-  test.each<[string, number, Partial<PipelineParts>, string, string]>([
+  test.each<[string, number, DepsChanges, string, string]>([
     ['a path of two meanings', 400, {}, `${pods}/a%2fb`, 'ann'],
     ['a URL that is too long', 414, {}, `/${'a'.repeat(20_000)}`, 'ann'],
     ['no credential', 401, {}, pods, ''],
@@ -123,7 +130,7 @@ describe.each(versions)('over %s', (version) => {
   })
 })
 
-const denying: PipelineParts['authorizer'] = {
+const denying: NonNullable<DepsChanges['authorizer']> = {
   authorize: () => Promise.resolve({ allowed: false, reason: 'not today' }),
   rulesFor: () => ({ resourceRules: [], nonResourceRules: [], incomplete: false }),
 }
@@ -134,12 +141,16 @@ const failing = () => {
   throw new Error('the reason is private')
 }
 
+const rejected = (why: string): never => {
+  throw badRequest(why)
+}
+
 const failingLater = () => Promise.reject(new Error('the reason is private'))
 
 describe('the order of checks is the order of the table', () => {
-  const refusals: [string, Partial<PipelineParts>, number][] = [
+  const refusals: [string, DepsChanges, number][] = [
     ['authenticate', { authenticator: { name: 'none', authenticate: () => undefined } }, 401],
-    ['revocation', { checkRevocation: () => Promise.reject(badRequest('revoked')) }, 400],
+    ['revocation', { checkRevocation: () => rejected('revoked') }, 400],
     ['impersonate', { impersonate: () => Promise.reject(badRequest('may not')) }, 400],
     ['fairness', { fairness: full() }, 429],
     ['authorize', { authorizer: denying }, 403],
@@ -164,6 +175,19 @@ describe('the order of checks is the order of the table', () => {
       codes.push((await server.ask(pods, bearer('ann'))).code)
     }
     expect(codes).toEqual(refusals.map(([, , code]) => code))
+  })
+
+  test('an upstream API server authorizes what it owns, and the scope of a credential is checked here', async () => {
+    const scope: Scope = { name: 'health', permits: ({ path }) => path === '/healthz' }
+    const upstream: DepsChanges = { owner: () => 'upstream', authorizer: denying }
+    const server = await start(upstream)
+    expect((await server.ask(pods, bearer('ann'))).code).toBe(200)
+    const scoped = await start({
+      ...upstream,
+      authenticator: { name: 'scoped', authenticate: () => identity('ann', { scope }) },
+    })
+    expect((await scoped.ask(pods, bearer('ann'))).code).toBe(403)
+    expect((await scoped.ask('/healthz', bearer('ann'))).code).toBe(200)
   })
 
   test('[SEC-R201] what method and URL alone rule out is refused before authorization', async () => {

@@ -1,16 +1,21 @@
-import { type IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { ApiError, type Clock } from '../../core/index.ts'
-import { forgetBody, onClientWait } from '../../http/index.ts'
+import { ApiError, type Authentication, type Clock } from '../../core/index.ts'
+import { EventfulServerResponse, forgetBody, onUnread } from '../../http/index.ts'
+import { minWatchedBytes } from '../limits.ts'
 import { checkOrigin, checkProvenOrigin } from './check-origin.ts'
-import { clientGone, Exchange, type ExchangeOwner, OpenExchanges, SignalPool } from './exchange.ts'
-import { answerFailure } from './failure.ts'
-import { minWatchedBytes } from './limits.ts'
-import { signAnswer } from './sign-response.ts'
+import {
+  clientDisconnected,
+  Exchange,
+  type ExchangeOwner,
+  OpenExchanges,
+  SignalPool,
+} from './exchange.ts'
+import { sendFailure } from './failure.ts'
 import {
   accept,
-  admit,
+  acquirePermit,
   authenticate,
   authorize,
   beginAudit,
@@ -23,9 +28,10 @@ import {
   readRequestInfo,
   receive,
   route,
+  signResponse,
   startDeadline,
 } from './steps.ts'
-import type { PipelineParts, Step } from './types.ts'
+import type { PipelineDeps, Step } from './types.ts'
 
 const notRead = new Error('the client does not read its response')
 
@@ -34,19 +40,17 @@ const shuttingDown = (): ApiError =>
     details: { retryAfterSeconds: 1 },
   })
 
-/** Takes every request through the steps, and sees it off when its connection is done with it. */
-export class PipelineRunner implements ExchangeOwner {
+/** Runs the steps for every request, and records it when its connection is done with it. */
+export class Pipeline implements ExchangeOwner {
   readonly clock: Clock
   readonly signals = new SignalPool()
-  readonly #steps: readonly Step[]
-  readonly #parts: PipelineParts
+  readonly #deps: PipelineDeps
   readonly #open = new OpenExchanges()
   #draining = false
 
-  constructor(steps: readonly Step[], parts: PipelineParts) {
-    this.#steps = steps
-    this.#parts = parts
-    this.clock = parts.clock
+  constructor(deps: PipelineDeps) {
+    this.#deps = deps
+    this.clock = deps.clock
   }
 
   /** For the `request` event of an HTTP/1.1 or HTTP/2 server. */
@@ -54,7 +58,7 @@ export class PipelineRunner implements ExchangeOwner {
     const exchange = new Exchange(request, response, this)
     response.on('error', this.#onError)
     response.on('close', () => this.#end(exchange))
-    onClientWait(response, () => this.#waits(exchange))
+    onUnread(response, () => this.#waitForClient(exchange))
     this.#begin(exchange)
   }
 
@@ -64,7 +68,7 @@ export class PipelineRunner implements ExchangeOwner {
       socket.destroy()
       return
     }
-    const response = new ServerResponse(request)
+    const response = new EventfulServerResponse(request)
     response.shouldKeepAlive = false
     response.assignSocket(socket)
     const exchange = new Exchange(request, response, this, { socket, head })
@@ -74,7 +78,7 @@ export class PipelineRunner implements ExchangeOwner {
     this.#begin(exchange)
   }
 
-  /** Ends streams, closes connections after their answers; resolves when nothing is under way. */
+  /** Ends streams, closes connections after their responses; resolves when nothing is under way. */
   drain(): Promise<void> {
     this.#draining = true
     this.#open.endStreams(shuttingDown())
@@ -86,16 +90,27 @@ export class PipelineRunner implements ExchangeOwner {
     return this.#open.longRunning()
   }
 
-  /** Answers with `error`, unless there is an answer already. */
+  /** Authenticates a request again, for a stream that lives on. */
+  async reauthenticate(
+    request: IncomingMessage,
+    signal: AbortSignal,
+  ): Promise<Authentication | undefined> {
+    const { authenticator, revocations } = this.#deps
+    const found = await authenticator.authenticate(request, signal)
+    if (found) revocations.check(found)
+    return found
+  }
+
+  /** Responds with `error`, unless there is a response already. */
   fail(exchange: Exchange, error: unknown): void {
     if (exchange.failure !== undefined || exchange.over) return
     try {
-      answerFailure(exchange, error, this.#parts.log)
-      this.#worked(exchange)
+      sendFailure(exchange, error, this.#deps.log)
+      this.#completed(exchange)
     } catch (err) {
-      // An HTTP/2 stream that is gone already takes no header.
+      // An HTTP/2 stream that is closed already accepts no header.
       this.#onError(err)
-      exchange.cut(clientGone)
+      exchange.disconnect(clientDisconnected)
     }
   }
 
@@ -109,8 +124,8 @@ export class PipelineRunner implements ExchangeOwner {
 
   #run(exchange: Exchange, from: number): void {
     try {
-      for (let index = from; index < this.#steps.length && !exchange.over; index++) {
-        const waiting = this.#steps[index]?.(exchange, this.#parts)
+      for (let index = from; index < steps.length && !exchange.over; index++) {
+        const waiting = steps[index]?.(exchange, this.#deps)
         if (waiting === undefined) continue
         waiting.then(
           () => this.#run(exchange, index + 1),
@@ -118,81 +133,80 @@ export class PipelineRunner implements ExchangeOwner {
         )
         return
       }
-      if (exchange.response.writableEnded) this.#worked(exchange)
+      if (exchange.response.writableEnded) this.#completed(exchange)
     } catch (error) {
       this.fail(exchange, error)
     }
   }
 
   /** A stream keeps its permit while its client reads; what is unread counts until it is read. */
-  #waits(exchange: Exchange): void {
+  #waitForClient(exchange: Exchange): void {
     const { longRunning, response, ticket } = exchange
-    if (!longRunning || response.writableEnded) return this.#worked(exchange)
+    if (!longRunning || response.writableEnded) return this.#completed(exchange)
     if (exchange.over || response.destroyed || ticket === undefined) return
     const unread = response.writableLength
-    if (unread === 0) return this.#parts.fairness.read(ticket)
-    exchange.onDrain(() => this.#waits(exchange))
-    this.#parts.fairness.unread(ticket, unread)
+    if (unread === 0) return this.#deps.fairness.read(ticket)
+    exchange.onDrain(() => this.#waitForClient(exchange))
+    this.#deps.fairness.unread(ticket, unread)
   }
 
-  /** What remains is the client's time: the permit is given back, and its unread bytes are counted. */
-  #worked(exchange: Exchange): void {
+  /** What remains is the client's time: the permit is released, and its unread bytes are counted. */
+  #completed(exchange: Exchange): void {
     const { ticket, response, request } = exchange
     if (exchange.over || (exchange.longRunning && !response.writableEnded)) return
-    const { requestTimeoutMs } = this.#parts
-    exchange.deadline ??= setTimeout(() => exchange.cut(notRead), requestTimeoutMs)
+    const { requestTimeoutMs } = this.#deps
+    exchange.deadline ??= setTimeout(() => exchange.disconnect(notRead), requestTimeoutMs)
     if (ticket === undefined) return
     if (ticket.held > 0) forgetBody(request)
     const unread = response.writableLength
-    this.#parts.fairness.worked(ticket, unread)
+    this.#deps.fairness.completed(ticket, unread)
     if (unread <= minWatchedBytes || response.listenerCount('timeout') > 0) return
-    response.setTimeout(this.#parts.limits.maxWriteStallMs, () => exchange.cut(notRead))
+    response.setTimeout(this.#deps.limits.maxWriteStallMs, () => exchange.disconnect(notRead))
   }
 
   #end(exchange: Exchange): void {
     if (exchange.over) return
     this.#open.delete(exchange)
-    if (exchange.ticket) this.#parts.fairness.release(exchange.ticket)
+    if (exchange.ticket) this.#deps.fairness.release(exchange.ticket)
     exchange.end()
     try {
-      this.#parts.audit.complete(exchange)
-      this.#parts.metrics.complete(exchange)
+      this.#deps.audit.complete(exchange)
+      this.#deps.metrics.complete(exchange)
     } catch (err) {
-      this.#parts.log.error({ err, auditId: exchange.auditId }, 'request could not be recorded')
+      this.#deps.log.error({ err, auditId: exchange.auditId }, 'cannot record the request')
     }
   }
 
-  // A handler that writes after the end must not bring the process down.
+  // A handler that writes after the end must not crash the process.
   readonly #onError = (err: unknown): void => {
-    this.#parts.log.debug({ err }, 'answer could not be written')
+    this.#deps.log.debug({ err }, 'cannot write the response')
   }
 }
 
 /**
  * What happens to a request, in this order. A step that throws ends it with a Status; the audit
- * ends, and what it holds in memory is given back, when the connection is done.
+ * ends, and the memory that it holds is released, when the connection is done with it.
  */
 const steps: readonly Step[] = [
-  accept, //           audit id and standard headers
-  checkLimits, //      URL and header sizes                      414, 431
-  checkHeaders, //     no header that says two things            400
-  readRequestInfo, //  what it means; the only parse of the URL  400
-  beginAudit, //       from here on the stages are recorded
-  checkOrigin, //      no writes of pages of other origins       403
-  startDeadline, //    all but streams are over by then          504
-  authenticate, //     who is it, and not revoked                401
-  checkProvenOrigin, // no upgrades of them, either              403
-  signAnswer, //       whoever asked by a signed request gets a signed answer
-  impersonate, //      acting as somebody else                   403
-  checkCpu, //         share of CPU time                         429
-  bindToCredential, // a stream ends when its credential does
-  receive, //          the whole body, which streams read later  413, 429, 504
-  admit, //            in-flight limits per user and in total    429
-  confirmIdentity, //  not revoked while it waited               401, 403
-  authorize, //        scope of the credential, then rights      403
-  route, //            resources, plain paths, upgrades          404, 405 and the answer
+  accept, //            audit id and standard headers
+  checkLimits, //       URL and header sizes                       414, 431
+  checkHeaders, //      no ambiguous header                        400
+  readRequestInfo, //   the only parse of method and URL           400
+  beginAudit, //        from here on the stages are recorded
+  checkOrigin, //       no writes by pages of other origins        403
+  startDeadline, //     for all requests but streams               504
+  authenticate, //      identity of a credential that is not revoked 401
+  checkProvenOrigin, // no upgrades by pages of other origins      403
+  signResponse, //      signed requests get signed responses
+  impersonate, //       identity of the Impersonate-* headers      403
+  checkCpu, //          share of CPU time                          429
+  bindToCredential, //  a stream ends when its credential does
+  receive, //           the whole body, which streams read later   413, 429, 504
+  acquirePermit, //     in-flight limits per user and in total     429
+  confirmIdentity, //   not revoked while it waited                401, 403
+  authorize, //         scope of the credential, then permissions  403
+  route, //             the backend: resources, proxies, plain paths 404, 405 and the response
 ]
 
-/** Puts the steps together with the policy that they apply. */
-export const createPipeline = (parts: PipelineParts): PipelineRunner =>
-  new PipelineRunner(steps, parts)
+/** The request pipeline with the policy that its steps apply. */
+export const createPipeline = (deps: PipelineDeps): Pipeline => new Pipeline(deps)

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { Agent, request } from 'node:http'
 import { afterEach, describe, expect, test } from 'vitest'
-import { partsWith, type Running, serve } from './pipeline.suite.ts'
+import { depsWith, type Running, serve } from './pipeline.suite.ts'
 
 const running: Running[] = []
 afterEach(async () => {
@@ -16,7 +16,7 @@ async function signalsOf(
   const signals: AbortSignal[] = []
   const server = await serve(
     'HTTP/1.1',
-    partsWith({
+    depsWith({
       requestTimeoutMs: 50,
       resources(_request, response, signal) {
         signals.push(signal)

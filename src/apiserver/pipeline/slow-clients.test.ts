@@ -3,10 +3,11 @@ import type { TLSSocket } from 'node:tls'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { readBody } from '../../http/index.ts'
 import { labAuthority, labMaterial, TlsLab } from '../../http/tls-lab.suite.ts'
-import { defaultFairnessLimits, Fairness } from '../fairness/fairness.ts'
+import { Fairness } from '../fairness/fairness.ts'
+import { defaultFairnessLimits } from '../limits.ts'
 import { send } from '../routes/route.ts'
 import { ConnectionGate } from './connection-gate.ts'
-import { partsWith, recordingAudit, textOf } from './pipeline.suite.ts'
+import { depsWith, recordingAudit, textOf } from './pipeline.suite.ts'
 import { createPipeline } from './pipeline.ts'
 import type { RouteHandler } from './types.ts'
 
@@ -36,7 +37,7 @@ describe('slow clients hold up nobody but themselves [GND-R93]', () => {
   const opening = `POST ${pods} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ann\r\n`
 
   test('50 that never finish their headers are cut off, while others are served', async () => {
-    const { handle: onRequest } = createPipeline(partsWith())
+    const { handle: onRequest } = createPipeline(depsWith())
     const limits = { headersTimeoutMs: 2_000 }
     const { port } = await lab.serve({ onRequest, limits })
     const slow = await Promise.all(Array.from({ length: 50 }, () => lab.connect(port)))
@@ -52,7 +53,7 @@ describe('slow clients hold up nobody but themselves [GND-R93]', () => {
   test('bodies that do not come are a Status, free their place and are audited', async () => {
     const fairness = new Fairness({ ...defaultFairnessLimits, mutating: 8 })
     const audit = recordingAudit()
-    const parts = partsWith({ resources: sizeOfBody, fairness, audit, requestTimeoutMs: 2_000 })
+    const parts = depsWith({ resources: sizeOfBody, fairness, audit, requestTimeoutMs: 2_000 })
     const { port } = await lab.serve({ onRequest: createPipeline(parts).handle })
     const slow = await Promise.all([lab.connect(port), lab.connect(port)])
     for (const socket of slow) socket.write(`${opening}Content-Length: 100\r\n\r\nonly this`)
@@ -71,7 +72,7 @@ describe('slow clients hold up nobody but themselves [GND-R93]', () => {
 
   test('a body over HTTP/2 that does not come ends its stream, not the connection', async () => {
     const { handle: onRequest } = createPipeline(
-      partsWith({ resources: sizeOfBody, requestTimeoutMs: 2_000 }),
+      depsWith({ resources: sizeOfBody, requestTimeoutMs: 2_000 }),
     )
     const { port } = await lab.serve({ http2: true, onRequest })
     const session = lab.http2(port)
@@ -89,7 +90,7 @@ describe('slow clients hold up nobody but themselves [GND-R93]', () => {
 
 test('one address cannot take all connections [GND-R83]', async () => {
   const gate = new ConnectionGate({ total: 100, perAddress: 3 })
-  const { handle: onRequest } = createPipeline(partsWith())
+  const { handle: onRequest } = createPipeline(depsWith())
   const { port } = await lab.serve({ onRequest, onConnection: gate.admit })
   const oldest = await lab.connect(port)
   const closed = once(oldest, 'close')
@@ -102,7 +103,7 @@ test.each([false, true])(
   'a connection counts as authenticated from its first proven request on, HTTP/2: %s [SEC-R606]',
   async (http2) => {
     const gate = new ConnectionGate({ total: 100, perAddress: 100 })
-    const { handle: onRequest } = createPipeline(partsWith({ onAuthenticated: gate.authenticated }))
+    const { handle: onRequest } = createPipeline(depsWith({ connections: gate }))
     const { port } = await lab.serve({ onRequest, onConnection: gate.admit, http2 })
     await lab.connect(port)
     if (http2)
@@ -122,7 +123,7 @@ test.each([false, true])(
 )
 
 test('a header that may be there once and is there twice is refused', async () => {
-  const { handle: onRequest } = createPipeline(partsWith())
+  const { handle: onRequest } = createPipeline(depsWith())
   const { port } = await lab.serve({ onRequest })
   const socket = await lab.connect(port)
   socket.write(

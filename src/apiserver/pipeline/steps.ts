@@ -5,7 +5,6 @@ import {
   ApiError,
   type Attributes,
   type Authentication,
-  type AuthorizedRequest,
   badRequest,
   type Decision,
   goQuote,
@@ -23,49 +22,70 @@ import {
 import {
   checkDecidingHeaders,
   hasBody,
+  holdResponse,
   ignoreFollowing,
+  onHeaders,
   receiveBody,
   refuseAmbiguousHeaders,
-  type UpgradingClient,
 } from '../../http/index.ts'
+import { maxIdentityAgeMs, maxSignedBytes, type RequestLimits } from '../limits.ts'
 import { type Exchange, isPending } from './exchange.ts'
-import { checkRequestSize } from './limits.ts'
-import type { PipelineParts } from './types.ts'
+import { LimitExceeded } from './failure.ts'
+import type { PipelineDeps } from './types.ts'
 
-const usableAuditId = /^[\w.:-]{1,64}$/
+const validAuditId = /^[\w.:-]{1,64}$/
 
-/** Names the exchange and sets the headers that every answer has. */
+/** Sets the audit id and the headers that every response has. */
 export function accept(exchange: Exchange): void {
-  const wished = exchange.request.headers['audit-id']
+  const requested = exchange.request.headers['audit-id']
   exchange.auditId =
-    typeof wished === 'string' && usableAuditId.test(wished) ? wished : randomUUID()
+    typeof requested === 'string' && validAuditId.test(requested) ? requested : randomUUID()
   exchange.response.setHeader('Audit-Id', exchange.auditId)
   exchange.response.setHeader('Cache-Control', 'no-cache, private')
-  // What a client sent may come back in a message: no browser may take it for a page.
+  // An error message may quote what a client sent: no browser may render it as a page.
   exchange.response.setHeader('X-Content-Type-Options', 'nosniff')
 }
 
-/** Refuses what is too large to be looked at. */
-export function checkLimits(exchange: Exchange, parts: PipelineParts): void {
+/** Rejects requests whose URL or headers are too large. */
+export function checkLimits(exchange: Exchange, deps: PipelineDeps): void {
   try {
-    checkRequestSize(exchange.request, parts.limits)
+    checkRequestSize(exchange.request, deps.limits)
   } catch (error) {
     ignoreFollowing(exchange.request)
     throw error
   }
 }
 
-/** Rejects headers that cannot be taken exactly as sent, or that two readers could understand in two ways. */
+/** Throws when URL or headers are larger than allowed. */
+export function checkRequestSize(
+  request: { readonly url?: string | undefined; readonly rawHeaders: readonly string[] },
+  limits: RequestLimits,
+): void {
+  if ((request.url ?? '').length > limits.maxUrlLength) {
+    throw new LimitExceeded(414, `the URL is longer than ${limits.maxUrlLength} characters`)
+  }
+  const headers = request.rawHeaders
+  if (headers.length > 2 * limits.maxHeaderCount) {
+    throw new LimitExceeded(431, `the request has more than ${limits.maxHeaderCount} headers`)
+  }
+  let bytes = 0
+  for (const text of headers) bytes += text.length
+  if (bytes > limits.maxHeaderBytes) {
+    throw new LimitExceeded(431, `the headers are larger than ${limits.maxHeaderBytes} bytes`)
+  }
+}
+
+/** Rejects headers that do not arrive exactly as sent, and headers that two parsers could read differently. */
 export function checkHeaders(exchange: Exchange): void {
   // First, because it also ends the connection: what follows an ambiguous request may be part of its body.
   refuseAmbiguousHeaders(exchange.request)
   checkDecidingHeaders(exchange.request.rawHeaders)
 }
 
-/** As the proposal of discovery spells the way to cluster-info. */
+/** As the discovery proposal spells the path of cluster-info. */
 const doubledSlash = /^\/(?=\/api\/v1\/namespaces\/kube-public\/configmaps\/cluster-info(?:\?|$))/
 
-/** Understands method and URL, once for all who come after. */
+/** Parses method and URL, once for all later steps. */
 export function readRequestInfo(exchange: Exchange): void {
   const { request } = exchange
   const { method = '', url = '' } = request
@@ -79,7 +99,7 @@ const notUpgradable = ({ headers }: IncomingMessage): ApiError =>
   badRequest(`this path cannot be upgraded to ${goQuote(headers.upgrade ?? '')}`)
 
 /**
- * Method and URL hold nothing that the authorizer does not decide on, for upgrades too. Only proxied programs read a
+ * Method and URL contain nothing that the authorizer does not decide on, for upgrades too. Only proxied programs read a
  * path beyond the subresource, and only they have HEAD and OPTIONS.
  */
 function checkShape({ info, request, upgrade }: Exchange): void {
@@ -89,47 +109,34 @@ function checkShape({ info, request, upgrade }: Exchange): void {
   if (request.method === 'HEAD') throw methodNotAllowed()
 }
 
-/** Opens the audit record; it is closed when the exchange is over, however that comes about. */
-export function beginAudit(exchange: Exchange, parts: PipelineParts): void {
-  parts.audit.received(exchange)
-  if (exchange.longRunning && exchange.upgrade === undefined) reportStart(exchange, parts)
+/** Begins the audit record; it is completed when the exchange is over, for whatever reason. */
+export function beginAudit(exchange: Exchange, { audit }: PipelineDeps): void {
+  audit.received(exchange)
+  if (exchange.longRunning && exchange.upgrade === undefined)
+    onHeaders(exchange.response, () => audit.started(exchange))
 }
 
-/** Node has no event for "headers are on their way": every path to that leads through `writeHead`. */
-function reportStart(exchange: Exchange, parts: PipelineParts): void {
-  const { response } = exchange
-  const writeHead = response.writeHead.bind(response)
-  Object.assign(response, {
-    writeHead(...args: Parameters<typeof writeHead>) {
-      Object.assign(response, { writeHead })
-      const result = writeHead(...args)
-      parts.audit.started(exchange)
-      return result
-    },
-  })
-}
-
-/** Says that the time for an answer is over, in Kubernetes' words. */
+/** In Kubernetes' words. */
 const timeout = (): ApiError =>
   new ApiError('Timeout', 'Timeout: request did not complete within the allotted timeout')
 
-/** How long the request may take: the server's limit, or less if the client asks for less. */
+/** How long the request may take: the server's limit, or less if the client requests less. */
 function allowedMs(exchange: Exchange, maximum: number): number {
   if (!exchange.request.url?.includes('timeout')) return maximum
-  const asked = exchange.info.query.get('timeout')
-  if (asked === null || asked === '') return maximum
-  const ms = parseDuration(asked)
+  const requested = exchange.info.query.get('timeout')
+  if (requested === null || requested === '') return maximum
+  const ms = parseDuration(requested)
   if (ms === undefined)
     throw badRequest(
-      `invalid timeout specified in the request URL - time: invalid duration ${JSON.stringify(asked)}`,
+      `invalid timeout specified in the request URL - time: invalid duration ${JSON.stringify(requested)}`,
     )
   return ms > 0 && ms < maximum ? ms : maximum
 }
 
-/** Gives every request but the long-running ones a moment at which it ends, answered or not. */
-export function startDeadline(exchange: Exchange, parts: PipelineParts): void {
+/** Sets the deadline of every request but the long-running ones. */
+export function startDeadline(exchange: Exchange, deps: PipelineDeps): void {
   if (exchange.longRunning) return
-  const ms = allowedMs(exchange, parts.requestTimeoutMs)
+  const ms = allowedMs(exchange, deps.requestTimeoutMs)
   exchange.deadline = setTimeout(expire, ms, exchange)
 }
 
@@ -137,37 +144,50 @@ function expire(exchange: Exchange): void {
   exchange.expire(timeout())
 }
 
-/** Finds out who asks. No identity, a wrong one and a revoked one are all the same 401. */
-export function authenticate(exchange: Exchange, parts: PipelineParts): void | Promise<void> {
-  const found = parts.authenticator.authenticate(exchange.request, exchange.signal)
-  if (isPending(found)) return found.then((result) => identify(exchange, parts, result))
-  return identify(exchange, parts, found)
-}
-
-function identify(
-  exchange: Exchange,
-  parts: PipelineParts,
-  found: Authentication | undefined,
-): void | Promise<void> {
-  if (found === undefined) throw unauthorized('no credential that we know')
-  const authentication = completeIdentity(found)
-  exchange.authentication = authentication
-  exchange.impersonator = undefined
-  exchange.identifiedAt = parts.clock.monotonic()
-  for (const [key, value] of Object.entries(found.auditNotes ?? {})) exchange.annotate(key, value)
-  const checked = parts.checkRevocation(authentication)
-  if (checked) return checked.then(() => parts.onAuthenticated?.(exchange.request, authentication))
-  parts.onAuthenticated?.(exchange.request, authentication)
+/** Authenticates the request. A missing, a wrong and a revoked credential all return the same 401. */
+export function authenticate(exchange: Exchange, deps: PipelineDeps): void | Promise<void> {
+  const found = deps.authenticator.authenticate(exchange.request, exchange.signal)
+  if (isPending(found)) return found.then((result) => identify(exchange, deps, result))
+  identify(exchange, deps, found)
   return undefined
 }
 
-/** Lets those who may act as somebody else; both identities stay known. */
-export function impersonate(exchange: Exchange, parts: PipelineParts): void | Promise<void> {
+function identify(exchange: Exchange, deps: PipelineDeps, found: Authentication | undefined): void {
+  if (found === undefined) throw unauthorized('no known credential')
+  const authentication = completeIdentity(found)
+  exchange.authentication = authentication
+  exchange.impersonator = undefined
+  exchange.identifiedAt = deps.clock.monotonic()
+  for (const [key, value] of Object.entries(found.auditNotes ?? {})) exchange.annotate(key, value)
+  deps.revocations.check(authentication)
+  deps.connections?.authenticated(exchange.request, authentication)
+}
+
+/** Signs the response, errors too, if the credential requires it: its client does not trust the connection. */
+export function signResponse({ authentication, request, response }: Exchange): void {
+  const { signResponse: sign } = authentication
+  if (!sign) return
+  // Signed as it is sent: not compressed, in one piece.
+  delete request.headers['accept-encoding']
+  response.setHeader('Cache-Control', 'no-store')
+  response.setHeader('Vary', 'Authorization, Accept')
+  if (request.method === 'HEAD') return
+  holdResponse(response, {
+    maxBytes: maxSignedBytes,
+    complete: (body) => {
+      response.setHeader('Content-Length', body.length)
+      response.setHeader('X-Kubernetes-JWS', sign(body))
+    },
+  })
+}
+
+/** Applies the `Impersonate-*` headers of users who may; both identities stay known. */
+export function impersonate(exchange: Exchange, deps: PipelineDeps): void | Promise<void> {
   const { request, authentication, info, signal } = exchange
   const action = info.isResourceRequest
     ? { verb: info.verb, resource: info }
     : { verb: info.verb, path: info.path }
-  const acting = parts.impersonate(request, authentication, action, signal)
+  const acting = deps.impersonate(request, authentication, action, signal)
   if (isPending(acting)) return acting.then((result) => actAs(exchange, result))
   actAs(exchange, acting)
   return undefined
@@ -179,58 +199,57 @@ function actAs(exchange: Exchange, acting: Authentication): void {
   exchange.authentication = acting
 }
 
-/** An identity that was proven longer ago than this is proven anew before it is used. */
-const maxIdentityAgeMs = 100
-
 /**
- * Confirms who sent a request that has waited for its body or its permit: in that time the user may have been revoked,
- * the token deleted, or the right to impersonate taken away.
+ * Confirms the identity of a request that has waited for its body or its permit: in that time the user may have been
+ * revoked, the token deleted, or the permission to impersonate removed.
  */
-export function confirmIdentity(exchange: Exchange, parts: PipelineParts): void | Promise<void> {
+export function confirmIdentity(exchange: Exchange, deps: PipelineDeps): void | Promise<void> {
   const { authentication, impersonator = authentication, identifiedAt } = exchange
-  const isFresh = parts.clock.monotonic() - identifiedAt <= maxIdentityAgeMs
-  return isFresh ? parts.checkRevocation(impersonator) : identifyAgain(exchange, parts)
+  const isFresh = deps.clock.monotonic() - identifiedAt <= maxIdentityAgeMs
+  if (!isFresh) return identifyAgain(exchange, deps)
+  deps.revocations.check(impersonator)
+  return undefined
 }
 
-async function identifyAgain(exchange: Exchange, parts: PipelineParts): Promise<void> {
-  await authenticate(exchange, parts)
-  await impersonate(exchange, parts)
+async function identifyAgain(exchange: Exchange, deps: PipelineDeps): Promise<void> {
+  await authenticate(exchange, deps)
+  await impersonate(exchange, deps)
 }
 
 /** Rejects users who have used more than their share of CPU time; never administrators and health checks. */
-export function checkCpu({ authentication, info }: Exchange, parts: PipelineParts): void {
+export function checkCpu({ authentication, info }: Exchange, deps: PipelineDeps): void {
   const { user, impersonator = user } = authentication
   const isExempt = !info.isResourceRequest || user.groups.includes(wellKnown.masters)
-  if (!isExempt) parts.cpu.check(impersonator.username)
+  if (!isExempt) deps.cpu.check(impersonator.username)
 }
 
-/** A stream must not outlive the credentials that opened it: it ends when one expires, is revoked or loses its CA. */
-export function bindToCredential(exchange: Exchange, parts: PipelineParts): void {
+/** Binds a stream to the credentials that opened it: it ends when one expires, is revoked or loses its CA. */
+export function bindToCredential(exchange: Exchange, deps: PipelineDeps): void {
   if (!exchange.longRunning) return
-  bind(exchange, exchange.authentication, parts)
-  if (exchange.impersonator) bind(exchange, exchange.impersonator, parts)
-  const cut = (): void => exchange.cut(new StreamCut('revoked'))
-  const stop = parts.onDistrusted?.(exchange.request, cut)
+  bind(exchange, exchange.authentication, deps)
+  if (exchange.impersonator) bind(exchange, exchange.impersonator, deps)
+  const end = (): void => exchange.disconnect(new StreamCut('revoked'))
+  const stop = deps.clientTrust?.onDistrusted(exchange.request, end)
   if (stop) exchange.onEnd(stop)
 }
 
-function bind(exchange: Exchange, authentication: Authentication, parts: PipelineParts): void {
-  const stop = parts.onRevoked?.(authentication, () => exchange.cut(new StreamCut('revoked')))
-  if (stop) exchange.onEnd(stop)
+function bind(exchange: Exchange, authentication: Authentication, deps: PipelineDeps): void {
+  const end = (): void => exchange.disconnect(new StreamCut('revoked'))
+  exchange.onEnd(deps.revocations.onRevoked(authentication, end))
   const remainingMs = (authentication.expiresAt ?? Number.POSITIVE_INFINITY) - exchange.receivedAt
   if (remainingMs > longestTimerMs) return
-  const timer = setTimeout(expire_bindToCredential, Math.max(0, remainingMs), exchange)
+  const timer = setTimeout(expireCredential, Math.max(0, remainingMs), exchange)
   exchange.onEnd(() => clearTimeout(timer))
 }
 
-function expire_bindToCredential(exchange: Exchange): void {
-  exchange.cut(new StreamCut('credential-expired'))
+function expireCredential(exchange: Exchange): void {
+  exchange.disconnect(new StreamCut('credential-expired'))
 }
 
-/** Waits until the body has arrived, so that a slow client holds no permit. Streams read theirs themselves. */
-export function receive(exchange: Exchange, parts: PipelineParts): void | Promise<void> {
+/** Waits until the body has arrived, so that a slow client holds no permit. Streams read their own. */
+export function receive(exchange: Exchange, deps: PipelineDeps): void | Promise<void> {
   const { request, longRunning } = exchange
-  const { fairness, limits, requestTimeoutMs } = parts
+  const { fairness, limits, requestTimeoutMs } = deps
   const ticket = fairness.ticketFor(exchange)
   exchange.ticket = ticket
   if (longRunning || !hasBody(request)) return undefined
@@ -244,20 +263,22 @@ export function receive(exchange: Exchange, parts: PipelineParts): void | Promis
   })
 }
 
-/** Waits for a permit; it is given back when the response is made, or waits for its client. */
-export function admit({ ticket }: Exchange, parts: PipelineParts): void | Promise<void> {
-  return ticket && parts.fairness.admit(ticket)
+/** Waits for a permit; it is released when the response is complete, or waits for its client. */
+export function acquirePermit({ ticket }: Exchange, deps: PipelineDeps): void | Promise<void> {
+  return ticket && deps.fairness.admit(ticket)
 }
 
-/** Asks whether they may: first the credential's own scope, then the authorizer. */
-export function authorize(exchange: Exchange, parts: PipelineParts): void | Promise<void> {
+/** Checks the credential's own scope, then the authorizer; an upstream API server authorizes what it owns. */
+export function authorize(exchange: Exchange, deps: PipelineDeps): void | Promise<void> {
+  const { backend } = deps
   const attributes = attributesOf(exchange)
-  refuseOutOfScope(exchange, attributes, parts)
-  const decision = parts.authorizer.authorize(attributes, exchange.signal)
+  checkScope(exchange, attributes, deps)
+  if (backend.owner(exchange.info) === 'upstream') return undefined
+  const decision = backend.authorizer.authorize(attributes, exchange.signal)
   if (isPending(decision)) {
-    return decision.then((result) => enforce(exchange, attributes, result, parts))
+    return decision.then((result) => enforce(exchange, attributes, result, deps))
   }
-  enforce(exchange, attributes, decision, parts)
+  enforce(exchange, attributes, decision, deps)
   return undefined
 }
 
@@ -267,47 +288,27 @@ function attributesOf({ authentication, info }: Exchange): Attributes {
   return { user, verb: info.verb, path: info.path }
 }
 
-/** Acting as somebody else does not widen what the credential may be used for. */
-function refuseOutOfScope(exchange: Exchange, attributes: Attributes, parts: PipelineParts): void {
+/** Impersonation does not widen what the credential may be used for. */
+function checkScope(exchange: Exchange, attributes: Attributes, deps: PipelineDeps): void {
   const refusal =
     scopeDecision(exchange.authentication, attributes) ??
     (exchange.impersonator && scopeDecision(exchange.impersonator, attributes))
-  if (refusal) enforce(exchange, attributes, refusal, parts)
+  if (refusal) enforce(exchange, attributes, refusal, deps)
 }
 
 function enforce(
   exchange: Exchange,
   attributes: Attributes,
   decision: Decision,
-  parts: PipelineParts,
+  deps: PipelineDeps,
 ): void {
   exchange.decision = decision
-  if (!decision.allowed) throw parts.denial(attributes, decision)
+  if (!decision.allowed) throw deps.denial(attributes, decision)
 }
 
-/** Hands the request to whoever answers it. */
-export function route(exchange: Exchange, parts: PipelineParts): void | Promise<void> {
-  const { request, response, info, authentication } = exchange
-  const routed: AuthorizedRequest = { request, info, authentication, audit: exchange }
-  if (exchange.upgrade) return leaveHttp(exchange, routed, parts)
-  if (!info.isResourceRequest) return parts.paths(routed, response, exchange.signal)
-  return parts.resources(routed, response, exchange.signal)
-}
-
-function leaveHttp(
-  exchange: Exchange,
-  routed: AuthorizedRequest,
-  parts: PipelineParts,
-): void | Promise<void> {
-  const { upgrade } = exchange
-  if (!upgrade || !parts.upgrade) throw notUpgradable(exchange.request)
-  const client: UpgradingClient = {
-    response: exchange.response,
-    head: upgrade.head,
-    claim: () => {
-      if (exchange.claimSocket()) return upgrade.socket
-      throw new ApiError('ServiceUnavailable', 'the connection is gone')
-    },
-  }
-  return parts.upgrade(routed, client, exchange.signal)
+/** Passes the request to the backend. */
+export function route(exchange: Exchange, { backend }: PipelineDeps): void | Promise<void> {
+  const { response, signal, upgrade } = exchange
+  if (upgrade) return backend.upgrade(exchange, exchange.upgradingClient(upgrade), signal)
+  return backend.handle(exchange, response, signal)
 }

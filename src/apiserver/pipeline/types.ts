@@ -1,79 +1,59 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Impersonate } from '../../authn/index.ts'
+import type { IncomingMessage } from 'node:http'
+import type { Impersonate, Revocations } from '../../authn/index.ts'
 import type {
   ApiError,
   Attributes,
   Authentication,
   Authenticator,
-  AuthorizedRequest,
-  Authorizer,
+  Backend,
   Clock,
   Decision,
   Logger,
-  RequestInfo,
 } from '../../core/index.ts'
-import type { UpgradingClient } from '../../http/index.ts'
 import type { CpuAccounts } from '../fairness/cpu-accounts.ts'
 import type { Fairness } from '../fairness/fairness.ts'
+import type { RequestLimits } from '../limits.ts'
+import type { OriginPolicy } from './check-origin.ts'
 import type { Exchange } from './exchange.ts'
-import type { RequestLimits } from './limits.ts'
-import type { ProvenOrigins } from './proven-origins.ts'
 
-/** Answers a request that has passed every check. */
-export type RouteHandler = (
-  request: AuthorizedRequest,
-  response: ServerResponse,
-  signal: AbortSignal,
-) => void | Promise<void>
+/** Serves a request that has passed every check. */
+export type RouteHandler = Backend['handle']
 
-/** Answers a request to leave HTTP; what it throws before it has claimed the socket becomes a Status. */
-export type UpgradeHandler = (
-  request: AuthorizedRequest,
-  client: UpgradingClient,
-  signal: AbortSignal,
-) => void | Promise<void>
-
-/** Told of every request, refused ones too. */
+/** Records every request, rejected ones too. */
 export interface AuditTrail {
-  /** The request has been understood; nothing else is known. */
+  /** The request has been parsed; nothing else is known. */
   received(exchange: Exchange): void
-  /** A long-running request has begun to be answered. */
+  /** The headers of the response to a long-running request have been sent. */
   started(exchange: Exchange): void
   /** Nothing more will happen. */
   complete(exchange: Exchange): void
 }
 
-/** What the pipeline is made of; all policy comes from outside. */
-export interface PipelineParts {
+/** What the steps of the pipeline apply; all policy comes from outside. */
+export interface PipelineDeps {
   readonly clock: Clock
   readonly log: Logger
   readonly limits: RequestLimits
   readonly requestTimeoutMs: number
-  /** Whether pages of another origin may write, or use add-ons if the request is for one. */
-  readonly isAllowedOrigin: (origin: string, info: RequestInfo) => boolean
-  readonly provenOrigins: ProvenOrigins
+  readonly origins: OriginPolicy
   readonly authenticator: Authenticator
-  /** Sees each request that has proven an identity which is not revoked, or is anonymous. */
-  readonly onAuthenticated?: (request: IncomingMessage, authentication: Authentication) => void
-  /** Throws when the user or the credential has been revoked, or when that cannot be known. */
-  readonly checkRevocation: (authentication: Authentication) => void | Promise<void>
-  /** Calls `cut` once the user or the credential is revoked; the function it returns ends that. */
-  readonly onRevoked?: (authentication: Authentication, cut: () => void) => () => void
-  /** Cuts when the CA of a connection's client certificate is no longer trusted; returns how to stop watching. */
-  readonly onDistrusted?: (request: IncomingMessage, cut: () => void) => () => void
+  /** Receives each request whose identity is proven and not revoked, or is anonymous. */
+  readonly connections?: {
+    authenticated(request: IncomingMessage, authentication: Authentication): void
+  }
+  readonly revocations: Pick<Revocations, 'check' | 'onRevoked'>
+  /** Calls `end` when the CA of a connection's client certificate is no longer trusted; returns how to stop that. */
+  readonly clientTrust?: { onDistrusted(request: IncomingMessage, end: () => void): () => void }
   readonly impersonate: Impersonate
   readonly fairness: Fairness
   readonly cpu: CpuAccounts
-  readonly authorizer: Authorizer
-  /** A denial in the words of Kubernetes. */
+  /** Serves what has passed all steps, and decides who may do what. */
+  readonly backend: Backend
+  /** The 403 for a denied request, in the words of Kubernetes. */
   readonly denial: (attributes: Attributes, decision: Decision) => ApiError
   readonly audit: AuditTrail
   readonly metrics: { complete(exchange: Exchange): void }
-  readonly resources: RouteHandler
-  readonly paths: RouteHandler
-  /** Without one, requests to leave HTTP are refused. */
-  readonly upgrade?: UpgradeHandler
 }
 
-/** One check on the way; throws to refuse, returns a promise only if it has to wait. */
-export type Step = (exchange: Exchange, parts: PipelineParts) => void | Promise<void>
+/** One check of the pipeline; throws to reject, returns a promise only if it has to wait. */
+export type Step = (exchange: Exchange, deps: PipelineDeps) => void | Promise<void>

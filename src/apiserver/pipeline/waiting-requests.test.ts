@@ -2,9 +2,10 @@ import { once } from 'node:events'
 import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { afterEach, describe, expect, test } from 'vitest'
 import { type Authentication, forbidden, systemClock, unauthorized } from '../../core/index.ts'
-import { defaultFairnessLimits, Fairness } from '../fairness/fairness.ts'
+import { Fairness } from '../fairness/fairness.ts'
+import { defaultFairnessLimits } from '../limits.ts'
 import { send } from '../routes/route.ts'
-import { identity, partsWith, type Running, serve } from './pipeline.suite.ts'
+import { depsWith, identity, type Running, serve } from './pipeline.suite.ts'
 
 let running: Running | undefined
 afterEach(async () => {
@@ -41,7 +42,7 @@ async function attacked() {
   let hold = Promise.resolve()
   const fairness = new Fairness({ ...defaultFairnessLimits, mutating: 1 })
   const nameOf = ({ user, impersonator = user }: Authentication): string => impersonator.username
-  const parts = partsWith({
+  const parts = depsWith({
     clock: { ...systemClock, now: () => 0, monotonic: () => elapsedMs },
     fairness,
     authenticator: {
@@ -51,7 +52,7 @@ async function attacked() {
         return identity(String(headers.authorization))
       },
     },
-    onAuthenticated: (_request, found) => void identified.push(nameOf(found)),
+    connections: { authenticated: (_request, found) => void identified.push(nameOf(found)) },
     checkRevocation: (found) => {
       if (nameOf(found) === world.revoked) throw unauthorized('revoked')
     },

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { silentLogger } from '../../core/index.ts'
-import { partsWith, type Running, serve } from '../pipeline/pipeline.suite.ts'
-import { type HealthCheck, healthRoutes, ping, shutdownCheck, Unwell } from './health.ts'
-import { createPathRoutes } from './route.ts'
+import { depsWith, type Running, serve } from '../pipeline/pipeline.suite.ts'
+import { type HealthCheck, HealthCheckFailed, healthRoutes, ping, shutdownCheck } from './health.ts'
+import { type PathRoute, PathRoutes } from './route.ts'
 
 const running: Running[] = []
 afterEach(async () => {
@@ -12,14 +12,15 @@ afterEach(async () => {
 const well: HealthCheck = { name: 'store', check: () => Promise.resolve() }
 const unwell: HealthCheck = {
   name: 'store',
-  check: () => Promise.reject(new Unwell('disk is gone')),
+  check: () => Promise.reject(new HealthCheckFailed('disk is gone')),
 }
 
 async function start(readyz: readonly HealthCheck[], checkTimeoutMs = 5_000, said: string[] = []) {
   const say = (_fields: object, message: string) => said.push(message)
   const log = { ...silentLogger, warn: say, info: say }
-  const paths = createPathRoutes(healthRoutes({ livez: [ping], readyz, log, checkTimeoutMs }))
-  const server = await serve('HTTP/1.1', partsWith({ paths }))
+  const table = new PathRoutes(healthRoutes({ livez: [ping], readyz, log, checkTimeoutMs }))
+  const paths: PathRoute['handle'] = (...args) => table.handle(...args)
+  const server = await serve('HTTP/1.1', depsWith({ paths }))
   running.push(server)
   return (path: string, method = 'GET') =>
     server.ask(path, { method, headers: { authorization: 'Bearer ann' } })
@@ -95,7 +96,7 @@ test('failure and recovery are logged when they happen, not with every probe', a
   const check: HealthCheck = {
     name: 'store',
     check() {
-      if (broken) throw new Unwell('down')
+      if (broken) throw new HealthCheckFailed('down')
     },
   }
   const said: string[] = []

@@ -1,38 +1,39 @@
 import type { ServerResponse } from 'node:http'
 import { type Logger, SallyportError } from '../../core/index.ts'
+import { defaultHealthCheckTimeoutMs } from '../limits.ts'
 import type { RouteHandler } from '../pipeline/types.ts'
 import { type PathRoute, send } from './route.ts'
 
-/** Something that must be well; `check` throws when it is not. */
+/** A health check; `check` throws when it fails. */
 export interface HealthCheck {
   readonly name: string
   check(signal: AbortSignal): void | Promise<void>
 }
 
-/** Always well: whoever answers is alive. */
+/** Always passes: the process responds. */
 export const ping: HealthCheck = { name: 'ping', check: () => {} }
 
-/** Fails once the server has begun to shut down, so that nobody sends it new work. */
+/** Fails once the server has begun to shut down, so that load balancers send no new requests. */
 export const shutdownCheck = (draining: AbortSignal): HealthCheck => ({
   name: 'shutdown',
   check() {
-    if (draining.aborted) throw new Unwell('process is shutting down')
+    if (draining.aborted) throw new HealthCheckFailed('process is shutting down')
   },
 })
 
-/** A check failed for a reason that may be told. */
-export class Unwell extends SallyportError {
+/** A check failed for a reason that clients may see. */
+export class HealthCheckFailed extends SallyportError {
   readonly code = 'UNWELL'
 }
 
-/** Which checks stand behind each of the three paths. */
+/** The checks of each of the three paths. */
 export interface HealthOptions {
   /** Must the process be restarted? */
   readonly livez: readonly HealthCheck[]
   /** Should it get work? */
   readonly readyz: readonly HealthCheck[]
   readonly log: Logger
-  /** For one check; what hangs is unwell. */
+  /** For one check; a check that takes longer fails. */
   readonly checkTimeoutMs?: number
 }
 
@@ -72,8 +73,8 @@ function allOf(name: string, checks: readonly HealthCheck[], options: HealthOpti
       else options.log.info({ path: `/${name}` }, 'health check passed again')
     }
     const lines = outcomes.map(lineOf).join('') + warningOf(excluded, checks)
-    if (failed.length > 0) sendUnwell(response, `${lines}${name} check failed`)
-    else sendWell(response, info.query.has('verbose') ? `${lines}${name} check passed\n` : 'ok')
+    if (failed.length > 0) sendFailed(response, `${lines}${name} check failed`)
+    else sendPassed(response, info.query.has('verbose') ? `${lines}${name} check passed\n` : 'ok')
   }
 }
 
@@ -81,22 +82,29 @@ async function outcomeOf(
   check: HealthCheck,
   excluded: ReadonlySet<string>,
   signal: AbortSignal,
-  timeoutMs = 5_000,
+  timeoutMs = defaultHealthCheckTimeoutMs,
 ): Promise<Outcome> {
   const { name } = check
   if (excluded.has(name)) return { name, state: 'excluded' }
   try {
-    await inTime(check, signal, timeoutMs)
+    await withTimeout(check, signal, timeoutMs)
     return { name, state: 'ok' }
   } catch (error) {
     return { name, state: 'failed', error }
   }
 }
 
-async function inTime(check: HealthCheck, signal: AbortSignal, timeoutMs: number): Promise<void> {
+async function withTimeout(
+  check: HealthCheck,
+  signal: AbortSignal,
+  timeoutMs: number,
+): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Unwell(`no result within ${timeoutMs} ms`)), timeoutMs)
+    timer = setTimeout(
+      () => reject(new HealthCheckFailed(`no result within ${timeoutMs} ms`)),
+      timeoutMs,
+    )
   })
   try {
     await Promise.race([check.check(signal), late])
@@ -105,7 +113,7 @@ async function inTime(check: HealthCheck, signal: AbortSignal, timeoutMs: number
   }
 }
 
-/** Anybody may ask for the whole; why a part failed is only told to those who may ask for the part. */
+/** Anonymous clients may read the summary; the reason of a failure needs the permission for the path of the check. */
 function lineOf({ name, state }: Outcome): string {
   if (state === 'failed') return `[-]${name} failed: reason withheld\n`
   return state === 'excluded' ? `[+]${name} excluded: ok\n` : `[+]${name} ok\n`
@@ -123,21 +131,21 @@ function oneOf(check: HealthCheck, options: HealthOptions): RouteHandler {
   return async (_request, response, signal) => {
     const none = new Set<string>()
     const { error, state } = await outcomeOf(check, none, signal, options.checkTimeoutMs)
-    if (state === 'ok') sendWell(response, 'ok')
-    else sendUnwell(response, `internal server error: ${reasonOf(error)}`)
+    if (state === 'ok') sendPassed(response, 'ok')
+    else sendFailed(response, `internal server error: ${reasonOf(error)}`)
   }
 }
 
 const reasonOf = (error: unknown): string =>
-  error instanceof SallyportError ? error.message : 'the check broke'
+  error instanceof SallyportError ? error.message : 'internal error'
 
 const plainText = 'text/plain; charset=utf-8'
 
-function sendWell(response: ServerResponse, text: string): void {
+function sendPassed(response: ServerResponse, text: string): void {
   send(response, plainText, text)
 }
 
-function sendUnwell(response: ServerResponse, text: string): void {
+function sendFailed(response: ServerResponse, text: string): void {
   const body = Buffer.from(`${text}\n`)
   response.writeHead(500, {
     'Content-Type': plainText,

@@ -13,13 +13,13 @@ import {
 } from '../../issuer/index.ts'
 import type { PathRoute } from './route.ts'
 
-/** Every spelling of the paths at which the documents are. */
+/** The paths of the documents, with and without a trailing slash. */
 export const issuerPaths: readonly string[] = [discoveryPath, jwksPath].flatMap((path) => [
   path,
   `${path}/`,
 ])
 
-/** As Kubernetes describes them, so that clients made from OpenAPI have the same calls. */
+/** As Kubernetes describes them, so that clients generated from OpenAPI have the same calls. */
 const descriptions: readonly DescribedPath[] = [
   {
     path: discoveryPath,
@@ -49,8 +49,8 @@ export class IssuerDocumentServer {
     keys.onChange(() => this.#render())
   }
 
-  /** From now on the documents are there: of the first issuer, and of the others for requests that come to their hosts. */
-  show(facts: readonly IssuerFacts[]): void {
+  /** Serves the documents from now on: of the first issuer, and of the others to requests for their hosts. */
+  serve(facts: readonly IssuerFacts[]): void {
     this.#facts = facts
     this.#render()
   }
@@ -64,7 +64,7 @@ export class IssuerDocumentServer {
           listed: described !== undefined,
           ...(described && { described }),
           handle: (routed: AuthorizedRequest, response: ServerResponse) =>
-            this.#answer(routed, response, pick),
+            this.#respond(routed, response, pick),
         }
       })
     return [
@@ -87,20 +87,20 @@ export class IssuerDocumentServer {
     )
   }
 
-  /** As the client names the server, an issuer that moved here may still be asked for by its old host. */
+  /** By the host that the client uses: an issuer that moved here may still be requested under its old host. */
   #documentsFor({ headers }: IncomingMessage): IssuerDocuments | undefined {
     const host = headers.host ?? headers[':authority']
     return (typeof host === 'string' && this.#byHost.get(host.toLowerCase())) || this.#documents
   }
 
-  #answer(
+  #respond(
     { request }: AuthorizedRequest,
     response: ServerResponse,
     pick: (documents: IssuerDocuments) => IssuerDocument,
   ): void {
-    // A 404 would tell relying parties that this is no issuer at all.
+    // For relying parties a 404 means that there is no issuer.
     if (!this.#facts)
-      throw new ApiError('ServiceUnavailable', 'the server is starting and knows no issuer yet')
+      throw new ApiError('ServiceUnavailable', 'the server is starting and has no issuer yet')
     const documents = this.#documentsFor(request)
     if (!documents) throw notServed()
     this.#keys.requireFresh()

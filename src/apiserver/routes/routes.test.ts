@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { partsWith, type Running, serve } from '../pipeline/pipeline.suite.ts'
-import { createPathRoutes, type PathRoute, send } from './route.ts'
+import { depsWith, type Running, serve } from '../pipeline/pipeline.suite.ts'
+import { type PathRoute, PathRoutes, send } from './route.ts'
 
 const running: Running[] = []
 afterEach(async () => {
@@ -23,7 +23,9 @@ const routes: PathRoute[] = [
 ]
 
 async function ask(path: string, method = 'GET') {
-  const server = await serve('HTTP/1.1', partsWith({ paths: createPathRoutes(routes) }))
+  const table = new PathRoutes(routes)
+  const paths: PathRoute['handle'] = (...args) => table.handle(...args)
+  const server = await serve('HTTP/1.1', depsWith({ paths }))
   running.push(server)
   return server.ask(path, { method, headers: { authorization: 'Bearer ann' } })
 }

@@ -6,17 +6,10 @@ import {
   reviewResources,
   type ServerFacts,
 } from '../../api/index.ts'
-import {
-  exposition,
-  type Kind,
-  type Logger,
-  type MetricsRegistry,
-  notServed,
-  type RequestInfo,
-} from '../../core/index.ts'
+import { exposition, type Logger, type MetricsRegistry, notServed } from '../../core/index.ts'
 import type { RouteHandler } from '../pipeline/types.ts'
-import { type HealthCheck, healthRoutes, ping, shutdownCheck, Unwell } from './health.ts'
-import { createPathRoutes, type PathRoute, send, sendJson } from './route.ts'
+import { type HealthCheck, HealthCheckFailed, healthRoutes, ping, shutdownCheck } from './health.ts'
+import { type PathRoute, PathRoutes, send, sendJson } from './route.ts'
 
 const header = (value: string | readonly string[] | undefined): string | undefined =>
   typeof value === 'string' ? value : value?.join(',')
@@ -24,27 +17,25 @@ const header = (value: string | readonly string[] | undefined): string | undefin
 /** API discovery and OpenAPI. */
 function documentRoutes(
   server: ServerFacts,
-  beside: {
-    readonly extras: readonly ExtraSubresource[]
-    readonly live: readonly ExtraResource[]
-  },
+  { subresources: extras, resources: live }: Pick<PathDeps, 'subresources' | 'resources'>,
 ): PathRoute[] {
   const documents = new ApiDocuments(
-    { kinds: kindDefinitions, reviews: reviewResources, ...beside },
+    { kinds: kindDefinitions, reviews: reviewResources, extras, live },
     server,
   )
   const handle: RouteHandler = ({ request, info }, response) => {
     const { headers } = request
-    const answer = documents.answer({
+    const document = documents.answer({
       path: info.path,
       query: info.query,
       accept: headers.accept,
       acceptEncoding: header(headers['accept-encoding']),
       ifNoneMatch: headers['if-none-match'],
     })
-    if (!answer) throw notServed()
-    response.writeHead(answer.status, { ...answer.headers, 'Content-Length': answer.body.length })
-    response.end(answer.body)
+    if (!document) throw notServed()
+    const { status, headers: fields, body } = document
+    response.writeHead(status, { ...fields, 'Content-Length': body.length })
+    response.end(body)
   }
   return documents.paths.flatMap((path) => [
     { path, handle },
@@ -52,7 +43,7 @@ function documentRoutes(
   ])
 }
 
-/** What `/version` says; the fields are Kubernetes'. */
+/** The body of `/version`; the fields are Kubernetes'. */
 export interface VersionInfo {
   readonly major: string
   readonly minor: string
@@ -77,60 +68,41 @@ export const metricsRoute = (registry: MetricsRegistry): PathRoute => ({
   handle: (_request, response) => send(response, exposition, registry.expose()),
 })
 
-/** What plain paths are answered from. */
-export interface PathParts {
+/** What non-resource paths are served from. */
+export interface PathDeps {
   readonly version: VersionInfo
-  readonly registry: MetricsRegistry
+  readonly metrics: MetricsRegistry
   readonly readiness: { readonly ready: boolean; readonly draining: AbortSignal }
   readonly log: Logger
-  /** `host:port` that members of the cluster use. */
+  /** `host:port` that members of the cluster use; read when it is needed, once the port is open. */
   readonly address: () => string
-  readonly routes?: readonly PathRoute[]
-  /** Subresources beside those of the table of kinds. */
-  readonly extras?: readonly ExtraSubresource[]
-  /** Resources beside those of the table of kinds. */
-  readonly live?: readonly ExtraResource[]
+  /** Routes, subresources and resources of features. */
+  readonly routes: readonly PathRoute[]
+  readonly subresources: readonly ExtraSubresource[]
+  readonly resources: readonly ExtraResource[]
 }
 
-const resourcePath = ({ group, version, resource }: Kind, subresource = ''): string =>
-  `${group}/${version}/${resource}/${subresource}`
-
-/** Tells which resources and subresources exist; `extensions` are further ones as `group/version/resource/subresource`. */
-export function servedTest(extensions: Iterable<string> = []): (info: RequestInfo) => boolean {
-  const served = new Set([
-    ...kindDefinitions.flatMap(({ kind, subresources }) => [
-      resourcePath(kind),
-      ...subresources.map(({ name }) => resourcePath(kind, name)),
-    ]),
-    ...reviewResources.map((kind) => resourcePath(kind)),
-    ...extensions,
-  ])
-  return ({ group, version, resource, subresource }) =>
-    served.has(`${group}/${version}/${resource}/${subresource}`)
-}
-
-function startupCheck(readiness: PathParts['readiness']): HealthCheck {
+function startupCheck(readiness: PathDeps['readiness']): HealthCheck {
   return {
     name: 'poststarthook/start-controllers',
     check() {
-      if (!readiness.ready) throw new Unwell('the server is still starting')
+      if (!readiness.ready) throw new HealthCheckFailed('the server is still starting')
     },
   }
 }
 
-/** Everything that is no resource: discovery, health, metrics, version. */
-export function createPaths(parts: PathParts): RouteHandler {
-  const { version, registry, readiness, log, routes = [], extras = [], live = [] } = parts
+/** All non-resource paths: discovery, health, metrics, version. */
+export function createPaths(deps: PathDeps): PathRoutes {
+  const { version, metrics, readiness, log, routes } = deps
   const server = {
     version: version.gitVersion,
     paths: routes.flatMap(({ described }) => described ?? []),
-    // Known only once the port is open, and asked for only then.
     get address() {
-      return parts.address()
+      return deps.address()
     },
   }
-  return createPathRoutes([
-    ...documentRoutes(server, { extras, live }),
+  return new PathRoutes([
+    ...documentRoutes(server, deps),
     ...healthRoutes({
       livez: [ping],
       readyz: [ping, startupCheck(readiness), shutdownCheck(readiness.draining)],
@@ -138,7 +110,7 @@ export function createPaths(parts: PathParts): RouteHandler {
     }),
     versionRoute(version),
     { ...versionRoute(version), path: '/version/', listed: false },
-    metricsRoute(registry),
+    metricsRoute(metrics),
     ...routes,
   ])
 }

@@ -12,16 +12,16 @@ import {
 import { type PathRoute, sendJson } from './route.ts'
 
 /** What the routes work with; no keeper where the keys are in files. */
-export interface SigningKeyRouteParts {
+export interface SigningKeyRouteDeps {
   readonly keeper: KeyKeeper | undefined
   readonly readBody: (request: IncomingMessage, signal: AbortSignal) => Promise<Buffer>
 }
 
 /**
- * Shows the signing keys without their private halves, and rotates them. Each path is a permission
- * of its own in RBAC (`nonResourceURLs`), which nobody but administrators has by default.
+ * Returns the signing keys without their private keys, and rotates them. Each path is a permission
+ * of its own in RBAC (`nonResourceURLs`), which only administrators have by default.
  */
-export function signingKeyRoutes({ keeper, readBody }: SigningKeyRouteParts): PathRoute[] {
+export function signingKeyRoutes({ keeper, readBody }: SigningKeyRouteDeps): PathRoute[] {
   const withKeys =
     (run: (keeper: KeyKeeper) => Promise<readonly KeyReport[]>) =>
     (): Promise<readonly KeyReport[]> =>
@@ -57,7 +57,7 @@ function rotationIn(body: Buffer): { readonly now: boolean; readonly showMs?: nu
   if (typeof now !== 'boolean') throw badRequest('now must be true or false')
   if (showMs === undefined) return { now }
   if (typeof showMs !== 'number' || !Number.isSafeInteger(showMs) || showMs < 0 || now)
-    throw badRequest('showMs must be a number of milliseconds, and does not go with now')
+    throw badRequest('showMs must be a number of milliseconds, and cannot be combined with now')
   return { now, showMs }
 }
 
@@ -74,14 +74,14 @@ function parse(body: Buffer): Record<string, unknown> {
 function keysInFiles(): never {
   throw new CommandFailed(
     'KEYS_IN_FILES',
-    'the server takes its keys from files (--service-account-signing-key-file), so only they say which keys there are',
+    'the server reads its keys from files (--service-account-signing-key-file), so they cannot be rotated here',
     {
-      hint: 'add the public half of the next key to --service-account-key-file of every server, wait until caches have it, then change the signing key; or leave both flags out to keep the keys in the cluster',
+      hint: 'add the next public key to --service-account-key-file of every server, wait until caches have it, then change the signing key; or omit both flags to keep the keys in the cluster',
     },
   )
 }
 
-/** Code and hint of a refusal travel as a cause of the Status. */
+/** Sends code and hint of a CommandFailed as a cause of the Status. */
 async function asStatus<T>(run: () => Promise<T>): Promise<T> {
   try {
     return await run()

@@ -3,15 +3,15 @@ import { type Clock, type Logger, readFileIfPresent, wellKnown } from '../../cor
 import { makeKubeconfig, parseKubeconfig, writeKubeconfig } from '../../kubeconfig/index.ts'
 import { isDueForRenewal, type Pki, privateKeyPem } from '../../pki/index.ts'
 
-/** Name of the cluster in the kubeconfigs that we write. */
+/** Name of the cluster in the kubeconfigs of the server. */
 export const clusterName = 'sallyport'
 
 const adminName = 'kubernetes-admin'
 
-/** True when the file is still good for the server at `url`: same address, same CA, most of its life left. */
-async function isGood(
+/** True if the file has the current address and CA, and a certificate that is not due for renewal. */
+async function isCurrent(
   path: string,
-  wanted: { readonly url: string; readonly caPem: string; readonly now: number },
+  expected: { readonly url: string; readonly caPem: string; readonly now: number },
 ): Promise<boolean> {
   const text = await readFileIfPresent(path)
   if (text === undefined) return false
@@ -20,16 +20,16 @@ async function isGood(
   const pem = config.users.get(adminName)?.clientCertificateData
   if (!cluster || pem === undefined) return false
   const certificate = new X509Certificate(pem)
-  const ca = new X509Certificate(wanted.caPem)
+  const ca = new X509Certificate(expected.caPem)
   return (
-    cluster.server === wanted.url &&
-    cluster.certificateAuthorityData?.trim() === wanted.caPem.trim() &&
-    !isDueForRenewal(certificate, wanted.now) &&
+    cluster.server === expected.url &&
+    cluster.certificateAuthorityData?.trim() === expected.caPem.trim() &&
+    !isDueForRenewal(certificate, expected.now) &&
     certificate.verify(ca.publicKey)
   )
 }
 
-/** Writes the administrator's kubeconfig (mode 0600) unless the present one is still good. */
+/** Writes the administrator's kubeconfig (mode 0600) unless the present one is current. */
 export async function ensureAdminKubeconfig(
   path: string,
   pki: Pki,
@@ -37,9 +37,9 @@ export async function ensureAdminKubeconfig(
   clock: Clock,
 ): Promise<void> {
   const { bundlePem: caPem } = pki.clusterCa
-  // One that cannot be read or understood is no good either, and is replaced.
-  const good = await isGood(path, { url, caPem, now: clock.now() }).catch(() => false)
-  if (good) return
+  // An invalid file is replaced.
+  const current = await isCurrent(path, { url, caPem, now: clock.now() }).catch(() => false)
+  if (current) return
   const issued = await pki.issueClient({
     commonName: adminName,
     organizations: [wellKnown.masters],
@@ -55,14 +55,14 @@ export async function ensureAdminKubeconfig(
   await writeKubeconfig(path, config)
 }
 
-/** Does something again whenever the cluster's CA has changed; a failure is logged and left to the next periodic check. */
+/** Runs `work` whenever the cluster's CA has changed; a failure is logged, and the next periodic check retries. */
 export function afterNewCa(
   pki: Pki,
   work: { readonly name: string; readonly run: () => Promise<void>; readonly log: Logger },
 ): void {
   pki.onNewClusterCa(() => {
     work.run().catch((err: unknown) => {
-      work.log.error({ err, part: work.name }, 'could not follow the new CA')
+      work.log.error({ err, part: work.name }, 'cannot update after the change of the CA')
     })
   })
 }

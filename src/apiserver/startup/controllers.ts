@@ -13,23 +13,21 @@ import {
 } from '../../api/index.ts'
 import { RoleAggregation } from '../../authz/index.ts'
 import { aborted, type Clock, type ClusterView, type Logger } from '../../core/index.ts'
-
-/** A last write of theirs may still be under way. */
-const stopWithinMs = 1_000
+import { maxControllerStopMs } from '../limits.ts'
 
 /** What the controllers work with. */
-export interface ControllerParts {
+export interface ControllerDeps {
   readonly view: ClusterView
   readonly clock: Clock
   readonly log: Logger
   readonly roots: RootCaSource
   readonly eventTtlMs: number
-  /** Those of the features. */
+  /** Controllers of features. */
   readonly more: readonly Controller[]
 }
 
-function controllersOf(parts: ControllerParts): Controller[] {
-  const { view, clock, roots, eventTtlMs, more } = parts
+function controllersOf(deps: ControllerDeps): Controller[] {
+  const { view, clock, roots, eventTtlMs, more } = deps
   const kinds = kindDefinitions.map(({ kind }) => kind)
   return [
     createNamespaceController({ view, clock, kinds }),
@@ -42,19 +40,19 @@ function controllersOf(parts: ControllerParts): Controller[] {
   ]
 }
 
-/** Runs all controllers until `signal` aborts; a controller that dies is a fault and is reported. */
-export async function runControllers(parts: ControllerParts, signal: AbortSignal): Promise<void> {
-  // Each of the many watches listens to it; that is no leak.
+/** Runs all controllers until `signal` aborts; a controller that fails is logged. */
+export async function runControllers(deps: ControllerDeps, signal: AbortSignal): Promise<void> {
+  // Each watch listens to it; that is no leak.
   setMaxListeners(0, signal)
-  const { view, clock, log } = parts
+  const { view, clock, log } = deps
   const aggregation = new RoleAggregation(view, log)
-  const running = controllersOf(parts).map((controller) =>
+  const running = controllersOf(deps).map((controller) =>
     runController(controller, { view, clock, log }, signal).catch((err: unknown) =>
-      log.error({ err, controller: controller.name }, 'controller ended'),
+      log.error({ err, controller: controller.name }, 'controller failed'),
     ),
   )
   await aggregation.start()
   await aborted(signal)
-  await aggregation.stop(AbortSignal.timeout(stopWithinMs))
+  await aggregation.stop(AbortSignal.timeout(maxControllerStopMs))
   await Promise.all(running)
 }

@@ -1,185 +1,120 @@
-import type { IncomingMessage } from 'node:http'
-import type { Socket } from 'node:net'
 import {
   anonymous,
   type BearerTokens,
   bearerTokens,
-  type ClientCertificateVerifier,
   clientCertificate,
+  completeIdentity,
   defaultAnonymousPaths,
   firstOf,
   forApiAudiences,
   openTokenFile,
-  rememberVerified,
+  type RememberingVerifier,
+  type Revocations,
   requestHeader,
-  type StructuredToken,
-  type TokenAuthenticator,
   type TokenFile,
-  type VerifiedClientCertificate,
 } from '../../authn/index.ts'
 import {
-  type AuthenticationRequest,
+  type Authentication,
   type Authenticator,
   type Clock,
   CommandFailed,
   type Logger,
   readGivenFile,
 } from '../../core/index.ts'
+import { watchFiles } from '../../pki/index.ts'
 import {
-  CertificateRefused,
-  peerCertificates,
-  verifyClientCertificate,
-  watchFiles,
-} from '../../pki/index.ts'
+  ClientTrust,
+  certificateVerifier,
+  openTrustBundle,
+  type TrustBundle,
+} from '../client-trust.ts'
+import type { OpenFeatures } from '../feature.ts'
 import type { ServerOptions } from '../options/options.ts'
-import { openTrustBundle, type TrustBundle } from '../trust-bundle.ts'
 
-interface Http2Request {
-  readonly stream?: { readonly session?: { readonly socket: Socket } }
-}
-
-/** The connection that a request came by; each HTTP/2 request has a stand-in of its own. */
-const connectionOf = (request: Pick<IncomingMessage, 'socket'>): Socket =>
-  (request as Http2Request).stream?.session?.socket ?? request.socket
-
-/** Cuts streams whose client certificate is no longer vouched for, because its CA has been dropped. */
-function distrustedStreams(
-  bundles: readonly TrustBundle[],
-  clock: Clock,
-): (request: IncomingMessage, cut: () => void) => () => void {
-  const streams = new Map<symbol, { readonly socket: Socket; readonly cut: () => void }>()
-  const isVouchedFor = (socket: Socket): boolean => {
-    const chain = peerCertificates(socket)
-    return chain.length === 0 || bundles.some((bundle) => vouches(bundle, chain, clock))
-  }
-  const look = (): void => {
-    for (const { socket, cut } of streams.values()) if (!isVouchedFor(socket)) cut()
-  }
-  for (const bundle of bundles) bundle.onNew(look)
-  return (request, cut) => {
-    const id = Symbol('stream')
-    streams.set(id, { socket: connectionOf(request), cut })
-    return () => void streams.delete(id)
-  }
-}
-
-function vouches(
-  { certificates }: TrustBundle,
-  chain: ReturnType<typeof peerCertificates>,
-  clock: Clock,
-): boolean {
-  try {
-    verifyClientCertificate(chain, certificates, clock.now())
-    return true
-  } catch (error) {
-    if (error instanceof CertificateRefused) return false
-    throw error
-  }
-}
-
-/** What the list of authenticators is made from. */
-export interface IdentityParts {
+/** What the authenticators work with. */
+export interface IdentityDeps {
   readonly options: ServerOptions
   readonly clientCa: TrustBundle
-  /** Told of each use of a client certificate. */
-  readonly onCertificate?: (certificate: VerifiedClientCertificate, socket: Socket) => void
-  /** Token kinds of the features, asked after the token file. */
-  readonly tokens: readonly TokenAuthenticator[]
-  /** For whom tokens are that do not say it. */
-  readonly apiAudiences: () => readonly string[]
-  /** Paths of the features that are open to requests without a credential. */
-  readonly anonymousPaths: readonly string[]
+  readonly tokenFile: TokenFile | undefined
+  readonly features: Pick<OpenFeatures, 'tokens' | 'issuer' | 'anonymousPaths'>
+  readonly revocations: Revocations
   readonly clock: Clock
   readonly log: Logger
   readonly signal: AbortSignal
 }
 
-/** Who a request comes from, and who a token belongs to. */
+/** Identities of requests and of tokens. */
 export interface Identity {
   readonly authenticator: Authenticator
-  readonly bearer: BearerTokens
-  /** The token of the token file that has this id. */
-  fileToken(id: string): StructuredToken | undefined
-  /** Cuts a stream when its client certificate is no longer vouched for; returns how to let it go. */
-  onDistrusted(request: IncomingMessage, cut: () => void): () => void
-  /** Roots whose client certificates the TLS handshake asks for. */
-  clientRootsPem(): string
-  /** Calls back when those roots have changed. */
-  onNewRoots(listener: () => void): void
+  readonly clientTrust: ClientTrust
+  /** Of client certificates of users. */
+  readonly certificates: RememberingVerifier
+  /** The identity that a token proves, for TokenReview; `undefined` if it is unknown or not for these audiences. */
+  readonly authenticateToken: (
+    token: string,
+    audiences: readonly string[],
+    signal: AbortSignal,
+  ) => Promise<Authentication | undefined>
 }
 
-function verifierFor(
-  bundle: TrustBundle,
-  clock: Clock,
-  onUse: IdentityParts['onCertificate'] = () => {},
-): ClientCertificateVerifier {
-  const remembered = rememberVerified((socket: Socket) => {
-    const chain = peerCertificates(socket)
-    if (chain.length === 0) return undefined
-    return verifyClientCertificate(chain, bundle.certificates, clock.now())
-  }, clock)
-  // Connections that were verified under the old roots must be verified under the new ones.
-  bundle.onNew(() => remembered.forget())
-  return (socket) => {
-    const certificate = remembered.verify(socket)
-    if (certificate) onUse(certificate, socket)
-    return certificate
-  }
-}
+/** The authenticators, in this order: a credential that is present decides, also when it is wrong. */
+const authenticators = (deps: {
+  readonly frontProxy: readonly Authenticator[]
+  readonly certificates: RememberingVerifier
+  readonly bearer: Authenticator
+  readonly anonymous: readonly Authenticator[]
+}): readonly Authenticator[] => [
+  ...deps.frontProxy, //                          identity headers of a front proxy with a certificate of its CA
+  clientCertificate(deps.certificates.verify), // certificate of the connection
+  deps.bearer, //                                 token of the token file, then of the features in their order
+  ...deps.anonymous, //                           no credential, on a few paths
+]
 
-/**
- * Gives authenticators the socket of the connection. Each HTTP/2 request has a stand-in of its own,
- * by which a connection that was verified before would not be known again.
- */
-function perConnection(inner: Authenticator): Authenticator {
-  return {
-    name: inner.name,
-    authenticate(request, signal) {
-      const socket = connectionOf(request)
-      if (socket === request.socket) return inner.authenticate(request, signal)
-      const { method, url, headers, rawHeaders } = request
-      const connected: AuthenticationRequest = { method, url, headers, rawHeaders, socket }
-      return inner.authenticate(connected, signal)
-    },
-  }
-}
-
-async function readTokenFile(path: string): Promise<string> {
-  return readGivenFile(
-    path,
-    (why, cause) =>
-      new CommandFailed('TOKEN_FILE_UNREADABLE', `cannot read ${path}: ${why}`, { cause }),
-  )
-}
-
-async function tokenFileOf(parts: IdentityParts): Promise<TokenFile | undefined> {
-  const { options, log, signal } = parts
-  const path = options.tokenAuthFile
-  if (path === undefined) return undefined
-  return openTokenFile({
-    path,
-    read: () => readTokenFile(path),
-    watch: (onChange) => {
-      const closed = new AbortController()
-      const until = AbortSignal.any([signal, closed.signal])
-      watchFiles([path], onChange, { log, signal: until }).catch((err: unknown) =>
-        log.warn({ err, path }, 'cannot follow the token file'),
-      )
-      return () => closed.abort()
-    },
-    log,
+/** Opens everything by which requests and tokens are authenticated. */
+export async function openIdentity(deps: IdentityDeps): Promise<Identity> {
+  const { options, clientCa, clock, revocations, features } = deps
+  const frontProxyCa = await openFrontProxyCa(deps)
+  const certificates = certificateVerifier(clientCa, clock)
+  const bearer = bearerOf(deps)
+  const paths = [...defaultAnonymousPaths, ...features.anonymousPaths]
+  const chain = authenticators({
+    frontProxy: frontProxyCa.map((bundle) => frontProxy(bundle, options, clock)),
+    certificates,
+    bearer,
+    anonymous: options.anonymousAuth ? [anonymous({ paths })] : [],
   })
+  return {
+    authenticator: firstOf(chain),
+    clientTrust: new ClientTrust([clientCa, ...frontProxyCa], clock),
+    certificates,
+    authenticateToken: async (token, audiences, signal) => {
+      const found = await bearer.authenticateToken(token, signal, audiences)
+      if (!found) return undefined
+      // A credential that is rejected here must not be confirmed to others.
+      revocations.check(found)
+      return completeIdentity(found)
+    },
+  }
 }
 
-async function frontProxyOf(
-  parts: IdentityParts,
-): Promise<{ readonly authenticators: Authenticator[]; readonly roots: TrustBundle[] }> {
-  const { options, clock } = parts
-  const path = options.requestheaderClientCaFile
-  if (path === undefined) return { authenticators: [], roots: [] }
-  const bundle = await openTrustBundle(path, parts)
-  const authenticator = requestHeader({
-    verify: verifierFor(bundle, clock),
+function bearerOf({ tokenFile, features }: IdentityDeps): BearerTokens {
+  const apiAudiences = (): readonly string[] => features.issuer?.apiAudiences ?? []
+  return bearerTokens([
+    ...(tokenFile ? [forApiAudiences(tokenFile, apiAudiences)] : []),
+    ...features.tokens.map(({ authenticator, audiences }) =>
+      audiences === 'api' ? forApiAudiences(authenticator, apiAudiences) : authenticator,
+    ),
+  ])
+}
+
+async function openFrontProxyCa(deps: IdentityDeps): Promise<TrustBundle[]> {
+  const { requestheaderClientCaFile: path } = deps.options
+  return path === undefined ? [] : [await openTrustBundle(path, deps)]
+}
+
+const frontProxy = (bundle: TrustBundle, options: ServerOptions, clock: Clock): Authenticator =>
+  requestHeader({
+    verify: certificateVerifier(bundle, clock).verify,
     allowedNames: options.requestheaderAllowedNames,
     headers: {
       username: options.requestheaderUsernameHeaders,
@@ -188,32 +123,31 @@ async function frontProxyOf(
       extraPrefix: options.requestheaderExtraHeadersPrefix,
     },
   })
-  return { authenticators: [authenticator], roots: [bundle] }
-}
 
-/** The one ordered list of authenticators. */
-export async function openIdentity(parts: IdentityParts): Promise<Identity> {
-  const { options, clock, clientCa } = parts
-  const openPaths = [...defaultAnonymousPaths, ...parts.anonymousPaths]
-  const frontProxy = await frontProxyOf(parts)
-  const file = await tokenFileOf(parts)
-  const fromFile = file ? [forApiAudiences(file, parts.apiAudiences)] : []
-  const bearer = bearerTokens([...fromFile, ...parts.tokens])
-  const bundles = [clientCa, ...frontProxy.roots]
-  const chain = firstOf([
-    ...frontProxy.authenticators,
-    clientCertificate(verifierFor(clientCa, clock, parts.onCertificate)),
-    bearer,
-    ...(options.anonymousAuth ? [anonymous({ paths: openPaths })] : []),
-  ])
-  return {
-    authenticator: perConnection(chain),
-    bearer,
-    fileToken: (id) => file?.findStructured(id),
-    onDistrusted: distrustedStreams(bundles, clock),
-    clientRootsPem: () => bundles.map(({ pem }) => pem).join('\n'),
-    onNewRoots: (listener) => {
-      for (const bundle of bundles) bundle.onNew(listener)
+/** Opens `--token-auth-file`, if it is given, and reloads it when it changes. */
+export async function openStaticTokens({
+  options,
+  log,
+  signal,
+}: Pick<IdentityDeps, 'options' | 'log' | 'signal'>): Promise<TokenFile | undefined> {
+  const path = options.tokenAuthFile
+  if (path === undefined) return undefined
+  return openTokenFile({
+    path,
+    read: () =>
+      readGivenFile(
+        path,
+        (why, cause) =>
+          new CommandFailed('TOKEN_FILE_UNREADABLE', `cannot read ${path}: ${why}`, { cause }),
+      ),
+    watch: (onChange) => {
+      const closed = new AbortController()
+      const until = AbortSignal.any([signal, closed.signal])
+      watchFiles([path], onChange, { log, signal: until }).catch((err: unknown) =>
+        log.warn({ err, path }, 'cannot watch the token file'),
+      )
+      return () => closed.abort()
     },
-  }
+    log,
+  })
 }

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import type { VerifiedClientCertificate } from '../../authn/index.ts'
+import type { RememberingVerifier, VerifiedClientCertificate } from '../../authn/index.ts'
 import { changeObject } from '../../client/index.ts'
 import {
   type Clock,
@@ -16,11 +16,14 @@ import {
   parseCertificates,
   peerCertificates,
 } from '../../pki/index.ts'
+import { maxRecordedCertificates } from '../limits.ts'
 import { oldCertificatesKey } from '../users/index.ts'
 
-/** What sightings are noted with. */
-export interface OldCertificateParts {
+/** What certificates are recorded with. */
+export interface OldCertificateDeps {
   readonly pki: Pki
+  /** Reports each use of a client certificate. */
+  readonly certificates: RememberingVerifier
   readonly view: ClusterView
   readonly clock: Clock
   readonly log: Logger
@@ -28,52 +31,50 @@ export interface OldCertificateParts {
 }
 
 const writeEveryMs = 2_000
-/** Far more than anybody would look through. */
-const mostNoted = 1_000
 
-/** Notes who still shows a certificate of a CA that is being replaced, so that it is not dropped too early. */
+/** Records which clients still use a certificate of a CA that is being replaced, so that it is not removed too early. */
 export class OldCertificates {
-  readonly #parts: OldCertificateParts
-  /** What is noted of a certificate; undefined for those of the CA that signs. */
+  readonly #deps: OldCertificateDeps
+  /** What is recorded of a certificate; undefined for those of the new CA. */
   readonly #known = new WeakMap<VerifiedClientCertificate, { readonly facts: object | undefined }>()
   readonly #seen = new Map<string, { readonly facts: object; readonly lastSeen: number }>()
   #isRotating = false
   #isNew = false
 
-  constructor(parts: OldCertificateParts) {
-    this.#parts = parts
-    this.#look()
-    parts.pki.onNewClusterCa(() => this.#look())
+  constructor(deps: OldCertificateDeps) {
+    this.#deps = deps
+    this.#readCa()
+    deps.pki.onNewClusterCa(() => this.#readCa())
   }
 
-  /** Begins to write down what is seen. */
+  /** Writes what is recorded to the cluster, again and again. */
   start(): void {
-    const { log, signal } = this.#parts
+    const { log, signal } = this.#deps
     const options = { name: 'certificates of the old CA', everyMs: writeEveryMs, log, signal }
     checkPeriodically(() => this.#write(), options)
   }
 
-  /** A connection was used whose certificate was verified. */
-  saw(certificate: VerifiedClientCertificate, socket: Socket): void {
-    if (!this.#isRotating) return
+  readonly #record = (certificate: VerifiedClientCertificate, socket: Socket): void => {
     const known = this.#known.get(certificate) ?? { facts: this.#factsOf(certificate, socket) }
     this.#known.set(certificate, known)
     const { facts } = known
     const { serial } = certificate
-    if (!facts || (!this.#seen.has(serial) && this.#seen.size >= mostNoted)) return
-    this.#seen.set(serial, { facts, lastSeen: this.#parts.clock.now() })
+    if (!facts || (!this.#seen.has(serial) && this.#seen.size >= maxRecordedCertificates)) return
+    this.#seen.set(serial, { facts, lastSeen: this.#deps.clock.now() })
     this.#isNew = true
   }
 
   #factsOf(certificate: VerifiedClientCertificate, socket: Socket): object | undefined {
     const [leaf] = peerCertificates(socket)
-    if (!leaf || leaf.verify(this.#parts.pki.clusterCa.certificate.publicKey)) return undefined
+    if (!leaf || leaf.verify(this.#deps.pki.clusterCa.certificate.publicKey)) return undefined
     const { commonName: user, organizations: groups, notAfter } = certificate
     return { user, groups, issuer: leaf.issuer, expires: kubeTime(notAfter) }
   }
 
-  #look(): void {
-    this.#isRotating = parseCertificates(this.#parts.pki.clusterCa.bundlePem).length > 1
+  #readCa(): void {
+    const { pki, certificates } = this.#deps
+    this.#isRotating = parseCertificates(pki.clusterCa.bundlePem).length > 1
+    certificates.onUse = this.#isRotating ? this.#record : undefined
     if (this.#isRotating) return
     this.#seen.clear()
     this.#isNew = true
@@ -82,9 +83,9 @@ export class OldCertificates {
   async #write(): Promise<void> {
     if (!this.#isNew) return
     this.#isNew = false
-    const { view, signal } = this.#parts
+    const { view, signal } = this.#deps
     if (!this.#isRotating) return forget(view, signal)
-    const noted = Object.fromEntries(
+    const recorded = Object.fromEntries(
       [...this.#seen].map(([serial, { facts, lastSeen }]) => [
         serial,
         JSON.stringify({ ...facts, lastSeen: kubeTime(lastSeen) }),
@@ -95,7 +96,7 @@ export class OldCertificates {
       { view, kind: wellKnownKinds.configMap, key: oldCertificatesKey },
       (present = { apiVersion: 'v1', kind: 'ConfigMap', metadata }) => ({
         ...present,
-        data: { ...(isRecord(present['data']) && present['data']), ...noted },
+        data: { ...(isRecord(present['data']) && present['data']), ...recorded },
       }),
       signal,
     )

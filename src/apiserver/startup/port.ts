@@ -3,12 +3,11 @@ import type { Writable } from 'node:stream'
 import { defaultWatchLimits, noCustomKinds, RequestBodies, ResourceApi } from '../../api/index.ts'
 import { impersonation, type Revocations, scopeDecision } from '../../authn/index.ts'
 import { denial } from '../../authz/index.ts'
-import type { Closers } from '../../core/index.ts'
 import {
   ApiError,
-  badRequest,
+  type Backend,
   type Clock,
-  isProxied,
+  type Closers,
   type Logger,
   type MetricsRegistry,
   pause,
@@ -17,11 +16,17 @@ import { createTlsServer, defaultServerLimits, readBody, type TlsServer } from '
 import type { ServingCertificate } from '../../pki/index.ts'
 import { openAuditLog } from '../audit/log.ts'
 import { AuditRecorder, type AuditSink, auditToStream } from '../audit/recorder.ts'
-import { type LocalCluster, localBackend } from '../backend/local.ts'
+import { LocalBackend, type LocalCluster } from '../backend/local.ts'
 import type { DataDirectory } from '../data-directory/index.ts'
 import { CpuAccounts } from '../fairness/cpu-accounts.ts'
-import { defaultFairnessLimits, Fairness } from '../fairness/fairness.ts'
-import type { FeatureExtension, OpenFeatures } from '../feature.ts'
+import { Fairness } from '../fairness/fairness.ts'
+import { type OpenFeatures, pathOf } from '../feature.ts'
+import {
+  defaultFairnessLimits,
+  defaultRequestLimits,
+  maxListCacheBytes,
+  maxRecordMs,
+} from '../limits.ts'
 import {
   addEventLoopMetrics,
   addProcessMetrics,
@@ -30,17 +35,16 @@ import {
   RequestMetrics,
 } from '../metrics.ts'
 import type { ServerOptions } from '../options/options.ts'
+import { OriginPolicy } from '../pipeline/check-origin.ts'
 import { ConnectionGate } from '../pipeline/connection-gate.ts'
-import { defaultRequestLimits } from '../pipeline/limits.ts'
-import { createPipeline, type PipelineRunner } from '../pipeline/pipeline.ts'
-import { ProvenOrigins } from '../pipeline/proven-origins.ts'
-import type { PipelineParts, RouteHandler } from '../pipeline/types.ts'
-import { createPaths, servedTest, type VersionInfo } from '../routes/routes.ts'
+import { createPipeline, type Pipeline } from '../pipeline/pipeline.ts'
+import type { PathRoutes } from '../routes/route.ts'
+import { createPaths, type VersionInfo } from '../routes/routes.ts'
 import type { Identity } from './identity.ts'
 import { advertiseAddress, hostAndPort } from './serving-names.ts'
 
-/** What stands between the network and the registry. */
-export interface GateParts {
+/** What the port and its pipeline are made of. */
+export interface PortDeps {
   readonly options: ServerOptions
   readonly directory: DataDirectory
   readonly version: VersionInfo
@@ -52,28 +56,24 @@ export interface GateParts {
   readonly revocations: Revocations
   readonly certificate: ServingCertificate
   readonly features: OpenFeatures
-  readonly registry: MetricsRegistry
+  readonly metrics: MetricsRegistry
   readonly bodies: RequestBodies
   readonly cpu: CpuAccounts
   /** As of `TlsServerOptions`. */
   readonly http2?: boolean
 }
 
-/** The open port and all checks behind it. */
-export interface Gate {
+/** The open port. */
+export interface ApiPort {
   readonly port: number
-  /** From now on `/readyz` says yes. */
+  /** `/readyz` passes from now on. */
   ready(): void
 }
 
 const mebibyte = 2 ** 20
-/** Room for the rendered lists of several thousand objects. */
-const listCacheBytes = 64 * mebibyte
-/** How long to wait for requests to be recorded after their connections have been cut. */
-const lastWordsMs = 1_000
 
-async function openAudit(parts: GateParts): Promise<AuditSink> {
-  const { options, directory, clock, log, process } = parts
+async function openAudit(deps: PortDeps): Promise<AuditSink> {
+  const { options, directory, clock, log, process } = deps
   if (options.auditLogPath === '-') return auditToStream(process.stdout)
   return openAuditLog({
     path: options.auditLogPath ?? directory.auditLog,
@@ -84,14 +84,11 @@ async function openAudit(parts: GateParts): Promise<AuditSink> {
   })
 }
 
-/**
- * Reads and decodes bodies within the limits of the options, and charges the time that takes.
- * A body without a type is rejected.
- */
+/** Reads and decodes request bodies within the limits of the options, and charges their CPU time. */
 export function openBodies(
   options: ServerOptions,
   closers: Closers,
-): Pick<GateParts, 'bodies' | 'cpu'> {
+): Pick<PortDeps, 'bodies' | 'cpu'> {
   const { maxRequestBodyBytes: maxBytes, requestTimeout: timeoutMs } = options
   const cpu = new CpuAccounts()
   const bodies = new RequestBodies({
@@ -100,7 +97,7 @@ export function openBodies(
       if (body.length > 0) requireContentType(request)
       return body
     },
-    charge: (owner, ms) => cpu.charge(owner, ms),
+    cpu,
   })
   closers.add('decoding threads', () => bodies.close())
   return { bodies, cpu }
@@ -118,12 +115,13 @@ function requireContentType({ headers }: IncomingMessage): void {
   )
 }
 
-function resourceApi(parts: GateParts): ResourceApi<FeatureExtension> {
-  const { options, cluster, features, clock, bodies } = parts
-  return new ResourceApi({
+function localBackend(deps: PortDeps, paths: PathRoutes): Backend {
+  const { options, cluster, features, clock, bodies } = deps
+  const resources = new ResourceApi({
     context: cluster.context,
     reviews: cluster.reviews,
     bodies,
+    cpu: deps.cpu,
     requireAllowed: async (authentication, attributes, signal) => {
       const decision =
         scopeDecision(authentication, attributes) ??
@@ -131,73 +129,32 @@ function resourceApi(parts: GateParts): ResourceApi<FeatureExtension> {
       if (!decision.allowed) throw denial(attributes, decision)
     },
     watchLimits: { ...defaultWatchLimits, minTimeoutMs: options.minRequestTimeout * 1000 },
-    listCacheBytes,
-    extensions: new Map<string, FeatureExtension>([noCustomKinds(clock), ...features.extensions]),
+    listCacheBytes: maxListCacheBytes,
+    virtual: new Map([noCustomKinds(clock), ...features.virtual]),
+  })
+  return new LocalBackend({ cluster, resources, paths, serviceProxy: features.serviceProxy })
+}
+
+function fairnessOf(options: ServerOptions): Fairness {
+  const { maxHeldBytesPerUser, maxHeldBytesInTotal } = defaultFairnessLimits
+  const maxBodyBytes = options.maxRequestBodyBytes
+  return new Fairness({
+    ...defaultFairnessLimits,
+    readOnly: options.maxRequestsInflight,
+    mutating: options.maxMutatingRequestsInflight,
+    // Several of the largest bodies at a time.
+    maxHeldBytesPerUser: Math.max(maxHeldBytesPerUser, 4 * maxBodyBytes),
+    maxHeldBytesInTotal: Math.max(maxHeldBytesInTotal, 16 * maxBodyBytes),
   })
 }
 
-function originTest({
-  allowedOrigin,
-  addonAllowedOrigin,
-}: ServerOptions): PipelineParts['isAllowedOrigin'] {
-  const everywhere = new Set(allowedOrigin)
-  const atAddons = new Set([...allowedOrigin, ...addonAllowedOrigin])
-  return (origin, info) => (isProxied(info) ? atAddons : everywhere).has(origin)
-}
-
-function pipelineParts(
-  parts: GateParts,
-  made: {
-    readonly audit: AuditRecorder
-    readonly fairness: Fairness
-    readonly metrics: RequestMetrics
-    readonly paths: RouteHandler
-    readonly connections: ConnectionGate
-  },
-): PipelineParts {
-  const { options, clock, log, identity, cluster, revocations } = parts
-  const resources = resourceApi(parts)
-  const backend = localBackend(cluster, resources, [identity.bearer])
-  const { authorizer } = backend
-  return {
-    clock,
-    log,
-    limits: { ...defaultRequestLimits, maxBodyBytes: options.maxRequestBodyBytes },
-    requestTimeoutMs: options.requestTimeout,
-    isAllowedOrigin: originTest(options),
-    provenOrigins: new ProvenOrigins(),
-    authenticator: identity.authenticator,
-    onAuthenticated: made.connections.authenticated,
-    checkRevocation: (authentication) => revocations.check(authentication),
-    impersonate: impersonation({ authorizer, denial }),
-    fairness: made.fairness,
-    cpu: parts.cpu,
-    authorizer,
-    denial,
-    audit: made.audit,
-    metrics: made.metrics,
-    onRevoked: (authentication, cut) => revocations.onRevoked(authentication, cut),
-    onDistrusted: (request, cut) => identity.onDistrusted(request, cut),
-    resources: (request, response, signal) => backend.forward(request, response, signal),
-    paths: made.paths,
-    upgrade: (request, client, signal) => {
-      const upgrade = resources.extensionFor(request.info)?.upgrade
-      if (!upgrade) throw badRequest('this path cannot be upgraded')
-      return upgrade(request, client, signal)
-    },
-  }
-}
-
-function tlsServer(
-  parts: GateParts,
-  pipeline: PipelineRunner,
-  connections: ConnectionGate,
-): TlsServer {
-  const { options, identity, certificate, log } = parts
+function tlsServer(deps: PortDeps, pipeline: Pipeline, connections: ConnectionGate): TlsServer {
+  const { options, identity, certificate, log } = deps
+  const { clientTrust } = identity
   const material = ({ certPem, keyPem } = certificate.current) => ({
     certPem,
     keyPem,
-    clientCaPem: identity.clientRootsPem(),
+    clientCaPem: clientTrust.pem,
     minVersion:
       options.tlsMinVersion === 'VersionTLS13' ? ('TLSv1.3' as const) : ('TLSv1.2' as const),
   })
@@ -207,71 +164,63 @@ function tlsServer(
     onUpgrade: pipeline.upgrade,
     onConnection: connections.admit,
     limits: {
-      // Counted by `ConnectionGate`, which makes room for new ones.
+      // Counted by `ConnectionGate`, which closes others for new ones.
       maxConnections: Number.POSITIVE_INFINITY,
       headersTimeoutMs: Math.min(defaultServerLimits.headersTimeoutMs, options.requestTimeout),
     },
-    ...(parts.http2 !== undefined && { http2: parts.http2 }),
+    ...(deps.http2 !== undefined && { http2: deps.http2 }),
     log,
   })
   certificate.onNew((next) => server.setSecureContext(material(next)))
-  identity.onNewRoots(() => server.setSecureContext(material()))
+  clientTrust.onNew(() => server.setSecureContext(material()))
   return server
 }
 
-/** Puts limits, identity, rights, audit and routes together and opens the port. */
-export async function openGate(parts: GateParts, closers: Closers): Promise<Gate> {
-  const { options, clock, log, process, registry, features } = parts
-  const fairness = new Fairness({
-    ...defaultFairnessLimits,
-    readOnly: options.maxRequestsInflight,
-    mutating: options.maxMutatingRequestsInflight,
-    // Several of the largest bodies at a time.
-    maxHeldBytesPerUser: Math.max(
-      defaultFairnessLimits.maxHeldBytesPerUser,
-      4 * options.maxRequestBodyBytes,
-    ),
-    maxHeldBytesInTotal: Math.max(
-      defaultFairnessLimits.maxHeldBytesInTotal,
-      16 * options.maxRequestBodyBytes,
-    ),
-  })
-  const auditSink = await openAudit(parts)
+/** Opens the port with the pipeline behind it. */
+export async function openPort(deps: PortDeps, closers: Closers): Promise<ApiPort> {
+  const { options, clock, log, metrics, features, identity, cluster, revocations } = deps
+  const auditSink = await openAudit(deps)
   closers.add('audit log', () => auditSink.close())
-  const audit = new AuditRecorder({ sink: auditSink, clock })
-  const metrics = new RequestMetrics(registry, {
-    clock,
-    isServed: servedTest(features.extensions.keys()),
-  })
   const draining = new AbortController()
   const readiness = { ready: false, draining: draining.signal }
   let port = options.securePort
-  const address = () => hostAndPort(advertiseAddress(options), port)
-  const paths = createPaths({ ...parts, ...features, readiness, address })
+  const address = (): string => hostAndPort(advertiseAddress(options), port)
+  const paths = createPaths({ ...deps, ...features, readiness, address })
+  const fairness = fairnessOf(options)
+  const audit = new AuditRecorder({ sink: auditSink, clock })
   const connections = new ConnectionGate({
     total: options.maxConnections,
     perAddress: options.maxConnectionsPerAddress,
   })
-  const pipeline = createPipeline(
-    pipelineParts(parts, { audit, fairness, metrics, paths, connections }),
-  )
-  addProcessMetrics(registry, process.stats)
-  addServerMetrics(registry, { fairness, pipeline, audit, auditSink, connections })
-  closers.add('event loop metrics', addEventLoopMetrics(registry))
-  const server = tlsServer(parts, pipeline, connections)
-  const option = '--secure-port'
-  const addresses = options.bindAddress.map((host) => ({
-    host,
-    optional: host.includes(':'),
-    option,
-  }))
-  port = await server.listen(addresses, options.securePort)
+  const pipeline = createPipeline({
+    clock,
+    log,
+    limits: { ...defaultRequestLimits, maxBodyBytes: options.maxRequestBodyBytes },
+    requestTimeoutMs: options.requestTimeout,
+    origins: new OriginPolicy(options),
+    authenticator: identity.authenticator,
+    connections,
+    revocations,
+    clientTrust: identity.clientTrust,
+    impersonate: impersonation({ authorizer: cluster.authorizer, denial }),
+    fairness,
+    cpu: deps.cpu,
+    backend: localBackend(deps, paths),
+    denial,
+    audit,
+    metrics: new RequestMetrics(metrics, clock, featurePaths(features)),
+  })
+  addProcessMetrics(metrics, deps.process.stats)
+  addServerMetrics(metrics, { fairness, pipeline, audit, auditSink, connections })
+  closers.add('event loop metrics', addEventLoopMetrics(metrics))
+  const server = tlsServer(deps, pipeline, connections)
+  port = await listen(server, options)
   closers.add('port', async (deadline) => {
     draining.abort()
     await pause(options.shutdownDelayDuration, deadline)
     const drained = pipeline.drain()
     await server.stop(deadline)
-    await Promise.race([drained, pause(lastWordsMs, deadline)])
+    await Promise.race([drained, pause(maxRecordMs, deadline)])
     log.info({}, 'stopped serving')
   })
   return {
@@ -280,4 +229,15 @@ export async function openGate(parts: GateParts, closers: Closers): Promise<Gate
       readiness.ready = true
     },
   }
+}
+
+const featurePaths = ({ virtual, serviceProxy }: OpenFeatures): string[] => [
+  ...virtual.keys(),
+  ...(serviceProxy?.subresources ?? []).map(pathOf),
+]
+
+function listen(server: TlsServer, { bindAddress, securePort }: ServerOptions): Promise<number> {
+  const option = '--secure-port'
+  const addresses = bindAddress.map((host) => ({ host, optional: host.includes(':'), option }))
+  return server.listen(addresses, securePort)
 }

@@ -10,7 +10,7 @@ import {
 } from '../../core/index.ts'
 import { signingKey } from '../../jose/index.ts'
 import { openMemoryStore, RevisionCompacted, SealedStore, type Store } from '../../storage/index.ts'
-import { openCluster } from '../backend/local.ts'
+import { LocalCluster } from '../backend/local.ts'
 import { migrateSecrets } from './sealed-values.ts'
 
 const { signal } = new AbortController()
@@ -48,21 +48,24 @@ interface Scene {
 /** A cluster as an earlier version has left it. */
 async function oldCluster(...secrets: readonly KubeObject[]): Promise<Scene> {
   const store = openMemoryStore()
-  const { view } = openCluster({
+  const cluster = new LocalCluster({
     store,
     clock: systemClock,
     log: silentLogger,
     serviceCidrs: ['10.0.0.0/24'],
-    authenticateToken: async () => undefined,
   })
+  cluster.acceptWrites({ admissions: [], authenticateToken: async () => undefined })
+  const { view } = cluster
   const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'kube-system' } }
   await view.write('create', namespace, {}, signal)
   for (const secret of secrets) await view.write('create', secret, {}, signal)
   return { store, view, values: new SealedStore(store, randomBytes(32), silentLogger) }
 }
 
-const migrate = ({ store, view, values }: Scene) =>
-  migrateSecrets({ store, view, log: silentLogger }, values, signal)
+const migrate = async ({ store, view, values }: Scene): Promise<void> => {
+  const removeSecrets = await migrateSecrets({ store, view, log: silentLogger }, values, signal)
+  await removeSecrets()
+}
 
 const textOf = async ({ values }: Scene, name: string): Promise<string | undefined> =>
   (await values.get(name, signal))?.value.toString()

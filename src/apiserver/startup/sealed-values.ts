@@ -14,10 +14,10 @@ import { oldSigningKeys } from '../../issuer/index.ts'
 import { openStoreKey, type Pki } from '../../pki/index.ts'
 import { hasSealedValues, RecordDamaged, SealedStore, type Store } from '../../storage/index.ts'
 
-/** Where the values that the server seals came from before. */
+/** The Secrets in which earlier versions kept what is sealed now. */
 const oldSecrets = [oldSigningKeys, oldAddonKey] as const
 
-/** Says that Secrets are not read any more: whoever writes one later has no effect. */
+/** Present once Secrets are no longer read: one that is written later has no effect. */
 const migrationName = 'migrated-from-secrets'
 
 /** Opens the sealed values of a store; throws if the key that decrypts them is missing or another one. */
@@ -34,39 +34,45 @@ export async function openSealedValues(
 }
 
 /**
- * Moves keys that an earlier version kept in Secrets to sealed values, once in the life of a store
- * and before the port is open. In this order it can be interrupted at any point: sealed, deleted,
- * removed from the history, noted.
+ * Copies keys that an earlier version kept in Secrets to sealed values, once per store. The function that
+ * is returned removes the Secrets; it must be called before the port is open, when the cluster accepts writes. In this
+ * order it can be interrupted at any point: sealed, deleted, removed from the history, recorded.
  */
 export async function migrateSecrets(
-  parts: { readonly store: Store; readonly view: ClusterView; readonly log: Logger },
+  deps: { readonly store: Store; readonly view: ClusterView; readonly log: Logger },
   values: SealedValues,
   signal: AbortSignal,
-): Promise<void> {
-  const { store, view, log } = parts
+): Promise<() => Promise<void>> {
+  const { store, view, log } = deps
   const isDone = (await values.get(migrationName, signal)) !== undefined
+  const found: { readonly secret: KubeObject; readonly isMoved: boolean }[] = []
   for (const old of oldSecrets) {
     const secret = await view.get(wellKnownKinds.secret, old.key, signal)
     if (secret?.['type'] !== old.type) continue
     const value = isDone ? undefined : readSecret(old, secret)
-    const isMoved = await values.change(
-      old.name,
-      (present) => (present ? undefined : value),
+    const seal = (present: unknown) => (present ? undefined : value)
+    found.push({ secret, isMoved: await values.change(old.name, seal, signal) })
+  }
+  return async () => {
+    for (const { secret, isMoved } of found) {
+      await remove(view, secret, signal)
+      const { namespace, name } = secret.metadata
+      log.warn(
+        { secret: `${namespace}/${name}` },
+        isMoved
+          ? 'signing keys moved from a Secret to the sealed store; rotate them if other users could read it'
+          : 'Secret deleted: signing keys are in the sealed store, and those of a Secret are not used',
+      )
+    }
+    if (isDone) return
+    // Watches and lists of an earlier revision would still return what was deleted.
+    if (historyHasKeys(store)) await store.compact()
+    await values.change(
+      migrationName,
+      (present) => (present ? undefined : Buffer.from('1')),
       signal,
     )
-    await remove(view, secret, signal)
-    const secretName = `${old.key.namespace}/${old.key.name}`
-    log.warn(
-      { secret: secretName },
-      isMoved
-        ? 'signing keys moved from a Secret to the sealed store; rotate them if others could read it'
-        : 'Secret deleted: signing keys are in the sealed store, and those of a Secret are not used',
-    )
   }
-  if (isDone) return
-  // Watches and lists of an earlier revision would still show what was deleted.
-  if (historyHasKeys(store)) await store.compact()
-  await values.change(migrationName, (present) => (present ? undefined : Buffer.from('1')), signal)
 }
 
 function readSecret(old: (typeof oldSecrets)[number], secret: KubeObject): Buffer {
@@ -79,7 +85,7 @@ function readSecret(old: (typeof oldSecrets)[number], secret: KubeObject): Buffe
       error.code,
       `cannot move the Secret ${namespace}/${name} to the sealed store: ${error.message}`,
       {
-        hint: 'start the version before, mend or delete the Secret, and upgrade again',
+        hint: 'start the previous version, repair or delete the Secret, and upgrade again',
         cause: error,
       },
     )

@@ -2,10 +2,10 @@ import { isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import type { ServerOptions } from '../options/options.ts'
 
-/** Whether an address stands for all of them. */
+/** Whether an address means all addresses of the machine. */
 export const isWildcard = (address: string): boolean => address === '0.0.0.0' || address === '::'
 
-/** An address of this machine that others can dial, IPv4 first; loopback when there is none. */
+/** An address of this machine that is reachable from other machines, IPv4 first; loopback when there is none. */
 function ownAddress(): string {
   const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? [])
   const reachable = all.filter(({ internal, address }) => !internal && !address.startsWith('fe80'))
@@ -27,7 +27,7 @@ export function tunnelAddress(options: ServerOptions): string {
   return isWildcard(first) ? '' : first
 }
 
-/** Every name and address under which the server may be dialled. */
+/** Every name and address of the server, for its certificate. */
 export function servingNames(options: ServerOptions, serviceAddress: string): string[] {
   const { tunnelAgentBindAddress: forAgents } = options
   const addresses = [

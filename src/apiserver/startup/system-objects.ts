@@ -17,7 +17,7 @@ import type { LocalCluster } from '../backend/local.ts'
 /** The namespaces that every cluster has. */
 const systemNamespaces = ['default', 'kube-node-lease', 'kube-public', 'kube-system'] as const
 
-/** Where the API server itself is reached. */
+/** Addresses of the API server. */
 export interface ApiLocation {
   /** The first address of the service range. */
   readonly serviceAddress: string
@@ -79,36 +79,36 @@ async function createIfAbsent(
   const present = await view.get(kind, object.metadata, signal)
   if (present) return present
   await view.write('create', object, {}, signal).catch((error: unknown) => {
-    // Another replica was faster.
+    // Another replica has created it.
     if (!hasReason(error, 'AlreadyExists')) throw error
   })
   return undefined
 }
 
-/** Writes `wanted` over what is there, keeping labels and annotations that others have added, or in its place. */
+/** Creates an object, or updates the stored one, keeping additional labels and annotations. */
 async function ensure(
   view: ClusterView,
   kind: Kind,
-  wanted: KubeObject,
+  desired: KubeObject,
   signal: AbortSignal,
 ): Promise<void> {
-  const present = await createIfAbsent(view, kind, wanted, signal)
+  const present = await createIfAbsent(view, kind, desired, signal)
   if (!present) return
-  const { metadata, ...rest } = wanted
+  const { metadata, ...rest } = desired
   const merged: KubeObject = {
     ...present,
     ...rest,
     metadata: { ...present.metadata, labels: { ...present.metadata.labels, ...metadata.labels } },
   }
   await view.write('update', merged, {}, signal).catch(async (error: unknown) => {
-    // It was made by somebody else, with a field that cannot be changed.
+    // The stored object has another value in an immutable field.
     if (!hasReason(error, 'Invalid')) throw error
     await view.write('delete', present, {}, signal)
-    await view.write('create', wanted, {}, signal)
+    await view.write('create', desired, {}, signal)
   })
 }
 
-/** Of a Service that is there only the ports are changed: its address stays as it is. */
+/** Only the ports of a stored Service are updated: it keeps its address. */
 async function ensureService(
   view: ClusterView,
   location: ApiLocation,
@@ -121,7 +121,7 @@ async function ensureService(
   await view.write('update', { ...present, spec }, {}, signal)
 }
 
-/** Makes the namespaces that every cluster has. */
+/** Creates the namespaces that every cluster has. */
 export async function ensureNamespaces(view: ClusterView, signal: AbortSignal): Promise<void> {
   for (const name of systemNamespaces) {
     const namespace = { kind: 'Namespace', apiVersion: 'v1', metadata: { name } }
@@ -130,8 +130,8 @@ export async function ensureNamespaces(view: ClusterView, signal: AbortSignal): 
 }
 
 /**
- * Makes the Service of the API itself, and keeps it pointed at where the API now is. Whoever may write
- * in namespace `default` can stand in the way: that is reported, and must not keep a server from starting.
+ * Creates and updates the Service of the API itself. Users who may write in namespace `default` can make that fail:
+ * it is logged, and does not prevent the start.
  */
 export async function ensureApiService(
   view: ClusterView,
@@ -148,29 +148,29 @@ export async function ensureApiService(
   for (const write of writes) {
     await write().catch((err: unknown) => {
       if (!(err instanceof ApiError)) throw err
-      log.error({ err }, 'Service default/kubernetes does not lead to this server')
+      log.error({ err }, 'cannot update Service default/kubernetes')
     })
   }
 }
 
-/** Brings in Kubernetes' default roles and starts to follow all roles and bindings. */
+/** Creates Kubernetes' default roles and starts to watch all roles and bindings. */
 export async function preparePolicy(
   { view, rbac }: LocalCluster,
-  parts: { readonly log: Logger; readonly signal: AbortSignal },
+  { log, signal }: { readonly log: Logger; readonly signal: AbortSignal },
   closers: Closers,
 ): Promise<void> {
-  await reconcileDefaultPolicy({ view, log: parts.log }, parts.signal)
+  await reconcileDefaultPolicy({ view, log }, signal)
   closers.add('rbac', (deadline) => rbac.stop(deadline))
   await rbac.start()
 }
 
-/** Starts to follow the list of revoked users and credentials. */
+/** Starts to watch the list of revoked users and credentials. */
 export async function watchRevocations(
   view: ClusterView,
-  parts: { readonly clock: Clock; readonly log: Logger },
+  deps: { readonly clock: Clock; readonly log: Logger },
   closers: Closers,
 ): Promise<Revocations> {
-  const revocations = new Revocations({ view, staleness: 'never', ...parts })
+  const revocations = new Revocations({ view, staleness: 'never', ...deps })
   closers.add('revocations', (deadline) => revocations.stop(deadline))
   await revocations.start()
   return revocations

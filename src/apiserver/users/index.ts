@@ -16,7 +16,7 @@ import { type Pki, privateKeyPem } from '../../pki/index.ts'
 import { narrowWorkloadRole, workloadBinding } from '../../workload/server/index.ts'
 import { clusterName } from '../startup/admin-kubeconfig.ts'
 
-/** A client certificate that was issued to a person. */
+/** A client certificate that was issued to a user. */
 export interface UserRecord {
   readonly name: string
   readonly groups: readonly string[]
@@ -43,7 +43,7 @@ function recordOf(serial: string, text: unknown): UserRecord | undefined {
 const dataOf = (list: KubeObject | undefined): Record<string, unknown> =>
   isRecord(list?.['data']) ? list['data'] : {}
 
-/** Every certificate that was issued to a person, the newest last. */
+/** All certificates that were issued to users, the newest last. */
 export async function listUserRecords(
   view: ClusterView,
   signal: AbortSignal,
@@ -54,7 +54,7 @@ export async function listUserRecords(
     .sort((a, b) => a.issued.localeCompare(b.issued))
 }
 
-/** Notes that a certificate was issued, whoever else is writing the list. */
+/** Records that a certificate was issued; safe with concurrent writers. */
 async function addUserRecord(
   view: ClusterView,
   { serial, ...facts }: UserRecord,
@@ -76,7 +76,7 @@ const emptyList = (): KubeObject => ({
   metadata: { ...key },
 })
 
-/** A person who is to get a kubeconfig. */
+/** A user who gets a kubeconfig. */
 export interface NewUser {
   readonly name: string
   readonly groups: readonly string[]
@@ -87,13 +87,13 @@ export interface NewUser {
   readonly namespace?: string
 }
 
-/** Issues a client certificate, notes it in the cluster and puts it into a kubeconfig. */
+/** Issues a client certificate, records it in the cluster and returns a kubeconfig with it. */
 export async function createUser(
   user: NewUser,
-  parts: { readonly view: ClusterView; readonly pki: Pki; readonly clock: Clock },
+  deps: { readonly view: ClusterView; readonly pki: Pki; readonly clock: Clock },
   signal: AbortSignal,
 ): Promise<{ readonly record: UserRecord; readonly kubeconfig: Kubeconfig }> {
-  const { view, pki, clock } = parts
+  const { view, pki, clock } = deps
   const { certificate, certPem, key } = await pki.issueClient(
     { commonName: user.name, organizations: user.groups },
     user.lifetimeMs,
@@ -105,7 +105,7 @@ export async function createUser(
     issued: kubeTime(clock.now()),
     expires: kubeTime(Date.parse(certificate.validTo)),
   }
-  // Noted first: a certificate that nobody knows of could not be revoked by its serial.
+  // Recorded first: a certificate that is not recorded cannot be revoked by its serial.
   await addUserRecord(view, record, signal)
   const kubeconfig = makeKubeconfig({
     clusterName,
@@ -119,10 +119,10 @@ export async function createUser(
   return { record, kubeconfig }
 }
 
-/** A machine that is to run workloads. */
+/** A machine that gets an identity to run workloads. */
 export interface NewMachine {
   readonly name: string
-  /** Where it may run them. */
+  /** The namespaces in which it may run them. */
   readonly namespaces: readonly [string, ...string[]]
   /** The service accounts whose tokens it may request; all of these namespaces unless given. */
   readonly serviceAccounts?: readonly string[]
@@ -131,21 +131,21 @@ export interface NewMachine {
   readonly server: string
 }
 
-/** What makes a text no name of a machine: it is the name of a node and the value of a label. */
+/** Why a text is not a valid machine name, which is the name of a node and the value of a label. */
 export function problemOfMachineName(name: string): string | undefined {
   const isName = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/.test(name)
   return isName && name.length <= 63
     ? undefined
-    : `${JSON.stringify(name)} cannot be the name of a machine: up to 63 lower-case letters, digits, '-' and '.'`
+    : `${JSON.stringify(name)} is not a valid machine name: up to 63 lower-case letters, digits, '-' and '.'`
 }
 
-/** Issues the identity under which a machine runs workloads, and the rights for it in some namespaces. */
+/** Issues the identity with which a machine runs workloads, and its permissions in some namespaces. */
 export async function createMachine(
   machine: NewMachine,
-  parts: { readonly view: ClusterView; readonly pki: Pki; readonly clock: Clock },
+  deps: { readonly view: ClusterView; readonly pki: Pki; readonly clock: Clock },
   signal: AbortSignal,
 ): Promise<{ readonly record: UserRecord; readonly kubeconfig: Kubeconfig }> {
-  const { view } = parts
+  const { view } = deps
   const { name, namespaces, serviceAccounts, lifetimeMs, server } = machine
   for (const namespace of namespaces) await requireNamespace(view, namespace, signal)
   for (const namespace of namespaces) {
@@ -160,10 +160,10 @@ export async function createMachine(
     await ensure(rbacKinds.roleBinding, workloadBinding(name, namespace, narrow))
   }
   const { userPrefix, group, loopbackGroup } = machineIdentity
-  // Who reaches the server by loopback is on its machine, and may be reached so in turn.
+  // A client that reaches the server by loopback is on its machine, and may be reached the same way.
   const groups = isLoopbackUrl(server) ? [group, loopbackGroup] : [group]
   const user = { name: `${userPrefix}${name}`, groups, lifetimeMs, server }
-  return createUser({ ...user, namespace: namespaces[0] }, parts, signal)
+  return createUser({ ...user, namespace: namespaces[0] }, deps, signal)
 }
 
 const isLoopbackUrl = (url: string): boolean =>
@@ -171,18 +171,18 @@ const isLoopbackUrl = (url: string): boolean =>
 
 async function requireNamespace(view: ClusterView, name: string, signal: AbortSignal) {
   if (await view.get(wellKnownKinds.namespace, { name }, signal)) return
-  throw new CommandFailed('NO_NAMESPACE', `there is no namespace ${name}`, {
-    hint: `make it with \`kubectl create namespace ${name}\`; nothing was changed`,
+  throw new CommandFailed('NO_NAMESPACE', `namespace ${name} not found`, {
+    hint: `create it with \`kubectl create namespace ${name}\`; nothing was changed`,
   })
 }
 
-/** Where the server notes who still shows a certificate of a CA that is being replaced. */
+/** Where the server records clients that still use a certificate of a CA that is being replaced. */
 export const oldCertificatesKey = {
   namespace: 'kube-system',
   name: 'sallyport-old-certificates',
 } as const
 
-/** A client certificate that stops working when its CA is dropped. */
+/** A client certificate that becomes invalid when its CA is removed. */
 export interface OldCertificate {
   /** Upper-case hexadecimal. */
   readonly serial: string
@@ -193,14 +193,14 @@ export interface OldCertificate {
   readonly lastSeen?: string
 }
 
-/** Client certificates of a CA that have not expired: those in use, and those that were issued to persons before. */
+/** Client certificates of a CA that have not expired: those in use, and those that were issued to users before. */
 export async function listOldCertificates(
   view: ClusterView,
   old: { readonly subject: string; readonly signedUntil: number; readonly now: number },
   signal: AbortSignal,
 ): Promise<OldCertificate[]> {
-  const noted = await view.get(wellKnownKinds.configMap, oldCertificatesKey, signal)
-  const data = isRecord(noted?.['data']) ? noted['data'] : {}
+  const recorded = await view.get(wellKnownKinds.configMap, oldCertificatesKey, signal)
+  const data = isRecord(recorded?.['data']) ? recorded['data'] : {}
   const seen = Object.entries(data).flatMap(([serial, text]) => noteOf(serial, text, old.subject))
   const inUse = new Set(seen.map(({ serial }) => serial))
   const issued = (await listUserRecords(view, signal))

@@ -108,7 +108,7 @@ function authenticate(jws: CompactJws, id: string, parts: DiscoveryRequestParts)
     user: key.user,
     scope: clusterInfoOnly,
     credential: { type: 'token', id },
-    signAnswer: (body) => signWithToken(body, key.token),
+    signResponse: (body) => signWithToken(body, key.token),
     ...(key.expiresAt !== undefined && { expiresAt: key.expiresAt }),
   }
 }

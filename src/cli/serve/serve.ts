@@ -17,12 +17,12 @@ export const serveCommand = defineCommand({
   run: async ({ options: values }, io) => {
     const { runServer } = await import('./run.ts')
     await runServer(values, io, {
-      onServing: ({ url, adminKubeconfig, places }) => {
-        const said = { server: url, kubeconfig: adminKubeconfig, ...places }
+      onServing: ({ url, adminKubeconfig, listeners }) => {
+        const said = { server: url, kubeconfig: adminKubeconfig, ...listeners }
         io.stdout(
           values.output === 'json'
             ? `${JSON.stringify(said)}\n`
-            : `serving at ${url}, administrator's kubeconfig ${adminKubeconfig}${tunnelPart(places)}\n`,
+            : `serving at ${url}, administrator's kubeconfig ${adminKubeconfig}${tunnelPart(listeners)}\n`,
         )
       },
     })

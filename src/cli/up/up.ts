@@ -58,9 +58,9 @@ export const upCommand = defineCommand({
     const { runServer } = await import('../serve/run.ts')
     const { securePort, tunnelAgentPort = agentPortFor(securePort) } = values
     const addons: AddonProcess[] = []
-    const onServing = ({ url, adminKubeconfig, places }: Serving): void => {
+    const onServing = ({ url, adminKubeconfig, listeners }: Serving): void => {
       if (values.output === 'json') {
-        const result = { server: url, kubeconfig: adminKubeconfig, ...places }
+        const result = { server: url, kubeconfig: adminKubeconfig, ...listeners }
         io.stdout(`${JSON.stringify(result)}\n`)
       } else {
         io.stdout(
@@ -68,7 +68,7 @@ export const upCommand = defineCommand({
             '',
             `Sallyport serves the Kubernetes API at ${url}`,
             `Administrator's kubeconfig: ${adminKubeconfig}`,
-            ...tunnelLines(places),
+            ...tunnelLines(listeners),
             ...addons.map(({ addon }) => `The add-on ${addon} starts; where it is follows`),
             `Machines join by the line that this prints: sallyport token create --kubeconfig ${adminKubeconfig}`,
             '',

@@ -13,15 +13,14 @@ const checkNamespace = (text: string): string | undefined =>
     ? undefined
     : 'must be the name of a namespace'
 
-/** Options of the proxy to Services, Pods and nodes, and of the identity that it tells add-ons. */
+/** Options of the service proxy and of the tokens by which it identifies users to add-ons. */
 export const addonOptions = {
   'addon-token-key': {
     type: 'choice',
     choices: ['serving', 'dedicated'],
     default: 'serving',
     group: addon,
-    describe:
-      'what signs the tokens that tell add-ons their user: the serving key, or a key of its own that is published',
+    describe: 'key that signs add-on tokens: the serving key, or a dedicated key that is published',
   },
   'addon-requests-per-second': {
     type: 'integer',
@@ -29,7 +28,7 @@ export const addonOptions = {
     max: 1_000_000,
     default: 100,
     group: addon,
-    describe: 'proxied requests of one user per second',
+    describe: 'maximum rate of proxied requests of one user, per second',
   },
   'addon-request-burst': {
     type: 'integer',
@@ -37,7 +36,7 @@ export const addonOptions = {
     max: 1_000_000,
     default: 400,
     group: addon,
-    describe: 'proxied requests that one user may send at once after a pause',
+    describe: 'burst of proxied requests of one user above that rate',
   },
   'addon-max-requests': {
     type: 'integer',
@@ -45,7 +44,7 @@ export const addonOptions = {
     max: 1_000_000,
     default: 100,
     group: addon,
-    describe: 'proxied requests of one user at a time',
+    describe: 'maximum number of concurrent proxied requests of one user',
   },
   'addon-max-tunnels': {
     type: 'integer',
@@ -53,7 +52,7 @@ export const addonOptions = {
     max: 1_000_000,
     default: 100,
     group: addon,
-    describe: 'proxied WebSockets and other upgraded connections of one user at a time',
+    describe: 'maximum number of proxied WebSockets and other upgraded connections of one user',
   },
   'addon-bytes-per-second': {
     type: 'bytes',
@@ -61,7 +60,8 @@ export const addonOptions = {
     max: 2 ** 40,
     default: 4 * 2 ** 20,
     group: addon,
-    describe: 'bytes of one user per second in each direction, over all connections together',
+    describe:
+      'maximum bytes per second of one user in each direction, over all connections together',
   },
   'addon-max-request-age': {
     type: 'duration',
@@ -69,7 +69,7 @@ export const addonOptions = {
     max: longestTimerMs,
     default: 600_000,
     group: addon,
-    describe: 'longest time for a proxied request, its answer included',
+    describe: 'maximum duration of a proxied request and its response',
   },
   'addon-max-tunnel-age': {
     type: 'duration',
@@ -77,7 +77,7 @@ export const addonOptions = {
     max: longestTimerMs,
     default: 3_600_000,
     group: addon,
-    describe: 'longest time for a proxied WebSocket or other upgraded connection',
+    describe: 'maximum duration of a proxied WebSocket or other upgraded connection',
   },
   'addon-idle-timeout': {
     type: 'duration',
@@ -85,7 +85,7 @@ export const addonOptions = {
     max: longestTimerMs,
     default: 900_000,
     group: addon,
-    describe: 'longest time in which nothing passes',
+    describe: 'close proxied connections without traffic after this time',
   },
   'addon-recheck-period': {
     type: 'duration',
@@ -93,14 +93,14 @@ export const addonOptions = {
     max: 3_600_000,
     default: 15_000,
     group: addon,
-    describe: 'how often the rights behind an open stream are checked again',
+    describe: 'interval at which the permissions of an open stream are checked again',
   },
   'addon-allowed-cidr': {
     type: 'cidr',
     repeatable: true,
     group: addon,
     describe:
-      'dial targets of the service proxy only in these ranges, for example the Pod and node CIDRs; without it everywhere but at loopback, link-local, multicast, reserved and cloud metadata addresses',
+      'permitted range of targets of the service proxy, for example the Pod and node CIDRs; without it all but loopback, link-local, multicast, reserved and cloud metadata addresses',
   },
   'addon-allowed-origin': {
     type: 'string',
@@ -109,7 +109,7 @@ export const addonOptions = {
     placeholder: 'ORIGIN',
     group: addon,
     describe:
-      'other origin whose pages may use add-ons, besides the pages that the add-on serves itself',
+      'other origin whose pages may use add-ons, in addition to the pages of the add-on itself',
   },
   'addon-same-origin-namespace': {
     type: 'string',
@@ -119,36 +119,34 @@ export const addonOptions = {
     placeholder: 'NAMESPACE',
     group: addon,
     describe:
-      "namespace whose Services may run pages on the API's origin, with the rights of their visitors; an empty value permits none",
+      "namespace whose Services may run pages on the API's origin, with the permissions of their visitors; an empty value permits none",
   },
 } as const satisfies OptionTable
 
 const joining = 'Joining'
 const hourMs = 3_600_000
 
-/** Options of how nodes and people find this cluster and become part of it. */
-export const discoveryOptions = {
+/** Options of discovery and TLS bootstrap. */
+export const bootstrapOptions = {
   'bootstrap-token': {
     type: 'string',
     secret: true,
     placeholder: 'TOKEN',
     group: joining,
-    describe:
-      'token by which machines may join, made at the first start; rather by environment or file',
+    describe: 'bootstrap token to create at the first start; preferably by environment or file',
   },
   'bootstrap-token-file': {
     type: 'path',
     placeholder: 'FILE',
     group: joining,
-    describe:
-      'file with that token, known before there is a cluster; later `token create` makes them',
+    describe: 'file with that token; later tokens are created with `token create`',
   },
   'bootstrap-token-ttl': {
     type: 'duration',
     max: 100 * 365 * 24 * hourMs,
     default: 24 * hourMs,
     group: joining,
-    describe: 'how long that token is good; 0 is forever',
+    describe: 'lifetime of that token; 0 is unlimited',
   },
   'bootstrap-token-failures': {
     type: 'integer',
@@ -158,7 +156,7 @@ export const discoveryOptions = {
     placeholder: 'NUMBER',
     group: joining,
     describe:
-      'failures of one address with one bootstrap token id within a minute, after which failures get 429; 0 is no limit',
+      'failures of one address with one bootstrap token id per minute, above which failures return 429; 0 is no limit',
   },
   'cluster-signing-duration': {
     type: 'duration',
@@ -166,7 +164,7 @@ export const discoveryOptions = {
     max: 87_600 * hourMs,
     default: 8_760 * hourMs,
     group: joining,
-    describe: 'longest life of a certificate that is signed for a CertificateSigningRequest',
+    describe: 'maximum lifetime of certificates that are signed for a CertificateSigningRequest',
   },
 } as const satisfies OptionTable
 
@@ -178,34 +176,34 @@ const checkHttps = (text: string): string | undefined =>
 const checkPair = (text: string): string | undefined =>
   /^[^=]+=/.test(text) ? undefined : 'must be of the form claim=value'
 
-/** Options for users of an outside provider, with kube-apiserver's names and defaults. */
+/** Options for users of an external OIDC provider, with kube-apiserver's names and defaults. */
 export const oidcOptions = {
   'oidc-issuer-url': {
     type: 'string',
     check: checkHttps,
     placeholder: 'URL',
     group: users,
-    describe: 'provider whose id tokens are accepted; exactly the iss of its tokens',
+    describe: 'issuer of accepted ID tokens, exactly as in their iss claim',
   },
   'oidc-client-id': {
     type: 'string',
     placeholder: 'ID',
     group: users,
-    describe: 'client that all tokens must have been issued for',
+    describe: 'client ID that all tokens must be issued for',
   },
   'oidc-username-claim': {
     type: 'string',
     default: 'sub',
     placeholder: 'CLAIM',
     group: users,
-    describe: 'claim that is the user name',
+    describe: 'claim with the user name',
   },
   'oidc-username-prefix': {
     type: 'string',
     placeholder: 'TEXT',
     defaultText: 'the issuer URL and #, none if the claim is email',
     group: users,
-    describe: 'what stands before every user name; - for nothing',
+    describe: 'prefix of user names; - for none',
   },
   'oidc-groups-claim': {
     type: 'string',
@@ -217,7 +215,7 @@ export const oidcOptions = {
     type: 'string',
     placeholder: 'TEXT',
     group: users,
-    describe: 'what stands before every group, so that none has the name of one of the cluster',
+    describe: 'prefix of groups, so that none has the name of a group of the cluster',
   },
   'oidc-required-claim': {
     type: 'string',
@@ -225,7 +223,7 @@ export const oidcOptions = {
     check: checkPair,
     placeholder: 'CLAIM=VALUE',
     group: users,
-    describe: 'claim that a token must have with this value',
+    describe: 'claim and value that a token must have',
   },
   'oidc-signing-algs': {
     type: 'choice',
@@ -233,14 +231,89 @@ export const oidcOptions = {
     repeatable: true,
     default: ['RS256'],
     group: users,
-    describe: 'algorithm that tokens may be signed with',
+    describe: 'accepted signing algorithm',
   },
   'oidc-ca-file': {
     type: 'path',
     placeholder: 'FILE',
-    defaultText: 'the public ones',
+    defaultText: 'the public CAs of Node.js',
     group: users,
     describe: 'CA of the provider, PEM',
+  },
+} as const satisfies OptionTable
+
+const serviceAccounts = 'Service accounts'
+
+/** Options of the tokens of service accounts. */
+export const issuerOptions = {
+  'service-account-issuer': {
+    type: 'string',
+    repeatable: true,
+    placeholder: 'URL',
+    defaultText: 'https://HOST:PORT of the first start, stored in the cluster',
+    group: serviceAccounts,
+    describe: 'issuer of tokens: the first one is used for new tokens, all are accepted',
+  },
+  'service-account-jwks-uri': {
+    type: 'string',
+    placeholder: 'URL',
+    defaultText: '/openid/v1/jwks at the external address',
+    group: serviceAccounts,
+    describe: 'URL of the key set for relying parties, if not at this server',
+  },
+  'service-account-signing-key-file': {
+    type: 'path',
+    placeholder: 'FILE',
+    defaultText: 'a key ring in the cluster, which can be rotated',
+    group: serviceAccounts,
+    describe: 'private key that signs tokens, PEM',
+  },
+  'service-account-key-file': {
+    type: 'path',
+    repeatable: true,
+    placeholder: 'FILE',
+    group: serviceAccounts,
+    describe: 'additional key whose tokens are accepted, PEM, public or private',
+  },
+  'api-audiences': {
+    type: 'string',
+    repeatable: true,
+    placeholder: 'AUDIENCE',
+    defaultText: 'the issuers',
+    group: serviceAccounts,
+    describe: 'audience that tokens for the API must have',
+  },
+  'service-account-max-token-expiration': {
+    type: 'duration',
+    min: 0,
+    default: 0,
+    group: serviceAccounts,
+    describe: 'maximum lifetime of a requested token, an hour or more; 0 is no limit',
+  },
+  'service-account-extend-token-expiration': {
+    type: 'boolean',
+    default: true,
+    group: serviceAccounts,
+    describe: 'extend the default tokens of Pods to a year, for clients that do not reload them',
+  },
+  'service-account-key-rotation-period': {
+    type: 'duration',
+    min: 0,
+    default: 0,
+    group: serviceAccounts,
+    describe: 'rotate the signing key after this time, a day or more; 0 disables it',
+  },
+  'service-account-issuer-public': {
+    type: 'boolean',
+    default: false,
+    group: serviceAccounts,
+    describe: 'serve the discovery document and the key set without a credential',
+  },
+  'service-account-issuer-placeholders': {
+    type: 'boolean',
+    default: false,
+    group: serviceAccounts,
+    describe: 'add placeholder endpoints to the discovery document, for parsers that require them',
   },
 } as const satisfies OptionTable
 
@@ -252,13 +325,13 @@ export const tunnelOptions = {
     type: 'boolean',
     default: false,
     group: tunnel,
-    describe: 'serve a port on which tunnel agents connect',
+    describe: 'open a port for tunnel agents',
   },
   'tunnel-agent-bind-address': {
     type: 'address',
     defaultText: 'the first of --bind-address, or all addresses',
     group: tunnel,
-    describe: 'address on which tunnel agents connect',
+    describe: 'address of the port for tunnel agents',
   },
   'tunnel-agent-port': {
     type: 'integer',
@@ -267,61 +340,19 @@ export const tunnelOptions = {
     default: 8091,
     placeholder: 'PORT',
     group: tunnel,
-    describe: 'port on which tunnel agents connect; 0 takes a free one',
+    describe: 'port for tunnel agents; 0 selects a free port',
   },
   'tunnel-local-agent': {
     type: 'boolean',
     default: false,
     group: tunnel,
-    describe: 'with --tunnel, also run an agent in this process',
+    describe: 'run a tunnel agent in this process; needs --tunnel',
   },
   egress: {
     type: 'choice',
     choices: ['direct', 'tunnel'],
     default: 'direct',
     group: tunnel,
-    describe: 'how to dial Pods, Services and nodes; tunnel needs --tunnel',
-  },
-} as const satisfies OptionTable
-
-const limits = 'Limits'
-
-/** How much may be stored. */
-export const storageOptions = {
-  'max-namespace-objects': {
-    type: 'integer',
-    min: 0,
-    max: 1_000_000_000,
-    // Kubernetes' own threshold for the Services of a namespace, and more than that for Pods.
-    default: 5_000,
-    group: limits,
-    describe:
-      'objects in one namespace; its annotation sallyport.dev/max-objects takes precedence; 0 is no limit',
-  },
-  'max-namespace-bytes': {
-    type: 'bytes',
-    min: 0,
-    max: 2 ** 50,
-    default: 64 * 2 ** 20,
-    group: limits,
-    describe:
-      'bytes stored in one namespace; its annotation sallyport.dev/max-bytes takes precedence; 0 is no limit',
-  },
-  'max-store-objects': {
-    type: 'integer',
-    min: 0,
-    max: 1_000_000_000,
-    default: 500_000,
-    group: limits,
-    describe: 'objects in all; administrators and nodes may write 10 % more; 0 is no limit',
-  },
-  'max-store-bytes': {
-    type: 'bytes',
-    min: 0,
-    max: 2 ** 50,
-    // The quota of etcd.
-    default: 2 * 2 ** 30,
-    group: limits,
-    describe: 'bytes stored in all; administrators and nodes may write 10 % more; 0 is no limit',
+    describe: 'how to reach Pods, Services and nodes; tunnel needs --tunnel',
   },
 } as const satisfies OptionTable

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
-import { directDialer } from './direct-dialer.ts'
+import { directDialer } from './feature.ts'
 
 const servers: Server[] = []
 afterEach(() => {
