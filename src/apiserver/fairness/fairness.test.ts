@@ -3,7 +3,7 @@ import type { Authentication } from '../../core/index.ts'
 import { isLongRunning, parseRequestInfo } from '../../core/index.ts'
 import { defaultFairnessLimits, type FairnessLimits, minHeldBytes } from '../limits.ts'
 import type { Ticket } from './fair-queue.ts'
-import { Fairness } from './fairness.ts'
+import { Fairness, partyOf, socketBucket } from './fairness.ts'
 import { HeldBytes, type Holder } from './held-bytes.ts'
 
 const limits: FairnessLimits = {
@@ -299,4 +299,25 @@ describe('bytes that wait for clients [SEC-R603]', () => {
     expect(new Set(ended)).toEqual(new Set(['eve', 'mallory']))
     expect([held.total <= 100_000, held.disconnected]).toEqual([true, ended.length])
   })
+})
+
+test.each([
+  ['10.1.2.3', '10.1.2.3'],
+  ['::ffff:10.1.2.3', '10.1.2.3'],
+  ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2'],
+  ['2001:db8::1', '2001:db8:0:0'],
+  ['::1', '0:0:0:0'],
+  ['fe80::1:2', 'fe80:0:0:0'],
+  ['', ''],
+])('the party behind address %s is %s', (address, bucket) => {
+  expect(socketBucket(address)).toBe(bucket)
+})
+
+test.each([
+  ['ann', 'ann'],
+  ['system:serviceaccount:team:a', 'system:serviceaccount:team'],
+  ['system:serviceaccount:team:b', 'system:serviceaccount:team'],
+  ['system:serviceaccount:team', 'system:serviceaccount:team'],
+])('the party behind user %s is %s', (username, party) => {
+  expect(partyOf(username)).toBe(party)
 })
