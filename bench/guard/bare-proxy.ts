@@ -2,14 +2,16 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createUpstream, forwardPolicy as policy } from '../../src/addon/guard/upstream.ts'
 import { systemClock } from '../../src/core/index.ts'
-import { forward } from '../../src/http/forward/index.ts'
-import { endToEndHeaders } from '../../src/http/index.ts'
+import { forward, forwarderHeaders } from '../../src/http/forward/index.ts'
+import { endToEndHeaders, withoutHeaders } from '../../src/http/index.ts'
 
 /** The guard's forwarder without its checks: every request is forwarded as it is. */
 const upstream = createUpstream({ host: '127.0.0.1', port: Number(process.argv[2]) }, systemClock)
 
 const server = createServer({ keepAliveTimeout: 90_000 }, (request, response) => {
-  const headers = endToEndHeaders(request.rawHeaders)
+  const headers = withoutHeaders(endToEndHeaders(request.rawHeaders), (name) =>
+    forwarderHeaders.has(name.toLowerCase()),
+  )
   const path = request.url ?? '/'
   forward(request, response, { upstream, path, headers, policy, lingerMs: 1_000 }).catch(() =>
     response.destroy(),

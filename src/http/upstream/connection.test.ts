@@ -29,6 +29,10 @@ test.each([
   ['a line in a name', 'GET', '/', ['X: a\r\nY', 'b']],
   ['a colon in a name', 'GET', '/', ['X:', 'b']],
   ['no name', 'GET', '/', ['', 'b']],
+  ['a length of its own', 'GET', '/', ['content-Length', '1']],
+  ['an encoding of its own', 'GET', '/', ['Transfer-Encoding', 'chunked']],
+  ['a connection of its own', 'GET', '/', ['Connection', 'close']],
+  ['a protocol of its own', 'GET', '/', ['Upgrade', 'h2c']],
 ])('is rejected with %s', (_what, method, path, headers) => {
   expect(() => headOf(method, path, headers)).toThrow(RequestInvalid)
 })

@@ -204,12 +204,22 @@ export function requestHead({ method, path, headers, body, upgrade }: UpstreamRe
     throw new RequestInvalid('the request line is invalid')
   let head = `${method} ${path} HTTP/1.1\r\n`
   for (let index = 0; index + 1 < headers.length; index += 2)
-    head += headerLine(headers[index] ?? '', headers[index + 1] ?? '')
+    head += callersHeader(headers[index] ?? '', headers[index + 1] ?? '')
   if (body) head += framingOf(body)
   else if (bodyMethods.has(method)) head += 'Content-Length: 0\r\n'
   return upgrade === undefined
     ? `${head}Connection: keep-alive\r\n\r\n`
     : `${head}Connection: Upgrade\r\n${headerLine('Upgrade', upgrade)}\r\n`
+}
+
+/** Written here only: a second one would be another request to some reader. */
+const ownHeaders = new Set(['upgrade', 'connection', 'content-length', 'transfer-encoding'])
+const ownLengths = new Set([...ownHeaders].map(({ length }) => length))
+
+function callersHeader(name: string, value: string): string {
+  if (ownLengths.has(name.length) && ownHeaders.has(name.toLowerCase()))
+    throw new RequestInvalid('the request has a header of the connection or of framing')
+  return headerLine(name, value)
 }
 
 function headerLine(name: string, value: string): string {
