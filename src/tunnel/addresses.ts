@@ -8,8 +8,8 @@ export interface HostPort {
 }
 
 const bracketed = /^\[([^\]]*)\]:(\d{1,5})$/
-/** An IPv6 address, and the name of an interface behind it. */
-const zoned = /^([^%]*)(?:%[\w.~-]{1,63})?$/
+/** A zone that every version of Node.js takes for one, and of bounded length. */
+const zoned = /^[^%]*(?:%[a-z\d.-]{1,63})?$/
 const plain = /^([^:[\]]+):(\d{1,5})$/
 const hostName =
   /^(?=.{1,253}$)[a-z\d_](?:[a-z\d_-]*[a-z\d_])?(?:\.[a-z\d_](?:[a-z\d_-]*[a-z\d_])?)*\.?$/
@@ -23,7 +23,7 @@ export function parseHostPort(text: string): HostPort | undefined {
   const port = Number(match[2])
   if (port < 1 || port > 65_535) return undefined
   const isGood = inBrackets
-    ? isIPv6(zoned.exec(host)?.[1] ?? '')
+    ? isIPv6(host) && zoned.test(host)
     : isIP(host) === 4 || hostName.test(host)
   return isGood ? { host, port } : undefined
 }

@@ -32,6 +32,7 @@ test.each([
 test.each([
   ['none', '[fe80::1%]:1'],
   ['of two parts', '[fe80::1%a%b]:1'],
+  ['that is a name elsewhere', '[fe80::1%a_b]:1'],
   ['with other characters', '[fe80::1%a;b]:1'],
   ['with a control character', '[fe80::1%a\u001b]:1'],
   ['that is too long', `[fe80::1%${'z'.repeat(64)}]:1`],
