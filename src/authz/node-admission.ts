@@ -1,4 +1,5 @@
-import { BlockList, isIP, isIPv6 } from 'node:net'
+import { BlockList, isIP, isIPv4, isIPv6, SocketAddress } from 'node:net'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import {
   type Admission,
@@ -81,7 +82,16 @@ async function admitNode(
   await refuseForeignAddresses(who, attempt, view, signal)
 }
 
-/** Traffic for an address that two Nodes list reaches neither: a node must not do that to another. */
+/** Addresses that a node may list. A kubelet lists fewer than ten. */
+const maxNodeAddresses = 256
+
+/** Comparisons after which other requests get a turn. */
+const comparisonsPerTurn = 2_000
+
+/**
+ * Traffic for an address that two Nodes list reaches neither: a node must not do that to another. Each address of each
+ * Node and Pod is brought into one spelling once, however many addresses are compared with it.
+ */
 async function refuseForeignAddresses(
   who: string,
   attempt: WriteAttempt,
@@ -89,35 +99,40 @@ async function refuseForeignAddresses(
   signal: AbortSignal,
 ): Promise<void> {
   const before = new Set(addressesOf(attempt.oldObject))
-  const added = addressesOf(attempt.object).filter((address) => !before.has(address))
-  if (added.length === 0) return
-  const isForeign = (owner: string): boolean => owner !== '' && owner !== attempt.name
-  const requireFree = (owner: string, has: (address: string) => boolean): void => {
-    const taken = added.find(has)
-    if (taken === undefined) return
-    throw refusal(
-      attempt,
-      `${who} is not allowed to list ${goQuote(taken)}, which belongs to node ${goQuote(owner)}`,
-    )
-  }
-  const nodes = await view.list(wellKnownKinds.node, {}, signal)
-  for (const other of nodes.items) {
-    const { name } = other.metadata
-    if (isForeign(name)) requireFree(name, (address) => hasAddress(other, address))
-  }
-  const pods = await view.list(wellKnownKinds.pod, {}, signal)
-  for (const pod of pods.items) {
-    const owner = specField(pod, 'nodeName')
-    // What `workload run` registers has the address of its machine, which may have joined as a node as well.
-    if (typeof owner !== 'string' || machineOf(pod) !== undefined || isOver(pod)) continue
-    if (!isForeign(owner)) continue
-    const ips = addressList(podIpsOf(pod))
-    requireFree(owner, (address) => contains(ips, address))
+  const listed = addressesOf(attempt.object)
+  if (listed.length > maxNodeAddresses && listed.length > before.size)
+    throw refusal(attempt, `${who} is not allowed to list more than ${maxNodeAddresses} addresses`)
+  const added = new Map(
+    listed.flatMap((address) => (before.has(address) ? [] : [[hostKey(address), address]])),
+  )
+  for (const key of added.keys()) if (isEverywhere(key)) added.delete(key)
+  if (added.size === 0) return
+  let comparisons = 0
+  for (const [kind, hostsOf] of hostsByKind) {
+    const { items } = await view.list(kind, {}, signal)
+    for (const object of items) {
+      const hosts = hostsOf(object)
+      if (hosts === undefined || hosts.owner === attempt.name) continue
+      const taken = firstTaken(added, hosts)
+      if (taken !== undefined) {
+        const owner = goQuote(hosts.owner)
+        throw refusal(
+          attempt,
+          `${who} is not allowed to list ${goQuote(taken)}, which belongs to node ${owner}`,
+        )
+      }
+      comparisons += hosts.keys.length + (hosts.ranges ? added.size : 0)
+      if (comparisons < comparisonsPerTurn) continue
+      comparisons = 0
+      await nextTurn()
+    }
   }
 }
 
-const statusField = (object: KubeObject, field: string): unknown =>
-  isRecord(object['status']) ? object['status'][field] : undefined
+function statusField(object: KubeObject, field: string): unknown {
+  const status = object['status']
+  return isRecord(status) ? status[field] : undefined
+}
 
 const isOver = (pod: KubeObject): boolean =>
   ['Succeeded', 'Failed'].includes(String(statusField(pod, 'phase')))
@@ -140,36 +155,73 @@ const loopback = new BlockList()
 loopback.addSubnet('127.0.0.0', 8, 'ipv4')
 loopback.addAddress('::1', 'ipv6')
 
-/** The same for every spelling of a host name. */
-const nameKey = (name: string): string => name.toLowerCase().replace(/\.$/, '')
-
-/** Whether a Node has an address or a name. */
-function hasAddress(node: KubeObject, address: string): boolean {
-  if (isIP(address) === 0) {
-    const name = nameKey(address)
-    const names = [node.metadata.name, ...addressesOf(node)].map(nameKey)
-    return name !== 'localhost' && names.includes(name)
-  }
-  const own = addressList(addressesOf(node))
-  const ranges = specField(node, 'podCIDRs')
-  for (const range of Array.isArray(ranges) ? ranges : []) {
-    const [network = '', bits = ''] = String(range).split('/')
-    if (isIP(network) !== 0) own.addSubnet(network, Number(bits), familyOf(network))
-  }
-  return contains(own, address)
+/** The same for every spelling of an address, mapped ones included, and of a host name. */
+function hostKey(host: string): string {
+  if (isIPv4(host)) return host
+  if (!isIPv6(host)) return host.toLowerCase().replace(/\.$/, '')
+  const [plain = ''] = host.split('%')
+  const { address } = new SocketAddress({ address: plain, family: 'ipv6' })
+  const mapped = address.replace(/^::ffff:/, '')
+  return isIPv4(mapped) ? mapped : address
 }
 
-function addressList(addresses: readonly string[]): BlockList {
-  const list = new BlockList()
-  for (const each of addresses) if (isIP(each) !== 0) list.addAddress(each, familyOf(each))
-  return list
+/** Loopback is on every machine. */
+const isEverywhere = (key: string): boolean =>
+  key === 'localhost' || (isIP(key) !== 0 && loopback.check(key, familyOf(key)))
+
+/** What belongs to a node. */
+interface Hosts {
+  /** The name of the node. */
+  readonly owner: string
+  /** Keys of its names and addresses. */
+  readonly keys: readonly string[]
+  readonly ranges?: BlockList | undefined
 }
 
-/** Whether the list has an address, in any spelling; loopback is on every machine. */
-const contains = (list: BlockList, address: string): boolean =>
-  isIP(address) !== 0 &&
-  list.check(address, familyOf(address)) &&
-  !loopback.check(address, familyOf(address))
+function hostsOfNode(node: KubeObject): Hosts {
+  const { name: owner } = node.metadata
+  const keys = addressesOf(node).map(hostKey)
+  const podCidrs = specField(node, 'podCIDRs')
+  return {
+    owner,
+    // A name that looks like an address does not have that address.
+    keys: isIP(owner) === 0 ? [hostKey(owner), ...keys] : keys,
+    ranges: Array.isArray(podCidrs) && podCidrs.length > 0 ? rangesOf(podCidrs) : undefined,
+  }
+}
+
+function hostsOfPod(pod: KubeObject): Hosts | undefined {
+  const owner = specField(pod, 'nodeName')
+  // What `workload run` registers has the address of its machine, which may have joined as a node as well.
+  const isOnNode = typeof owner === 'string' && owner !== '' && machineOf(pod) === undefined
+  return isOnNode && !isOver(pod) ? { owner, keys: podIpsOf(pod).map(hostKey) } : undefined
+}
+
+const hostsByKind = [
+  [wellKnownKinds.node, hostsOfNode],
+  [wellKnownKinds.pod, hostsOfPod],
+] as const
+
+function rangesOf(cidrs: readonly unknown[]): BlockList {
+  const ranges = new BlockList()
+  for (const cidr of cidrs) {
+    const [network = '', bits = ''] = String(cidr).split('/')
+    if (isIP(network) !== 0) ranges.addSubnet(network, Number(bits), familyOf(network))
+  }
+  return ranges
+}
+
+/** The first added address that a node has, as it was written. */
+function firstTaken(
+  added: ReadonlyMap<string, string>,
+  { keys, ranges }: Hosts,
+): string | undefined {
+  for (const key of keys) if (added.has(key)) return added.get(key)
+  if (!ranges) return undefined
+  for (const [key, address] of added)
+    if (isIP(key) !== 0 && ranges.check(key, familyOf(key))) return address
+  return undefined
+}
 
 function refuseNodeChanges(
   who: string,

@@ -249,6 +249,61 @@ describe('on writes a node identity', () => {
       expect(await outcome(attempt)).toMatch(isAdmitted ? /^admitted$/ : /belongs to node "b"$/)
   })
 
+  const many = (count: number, network = '10.7') =>
+    Array.from({ length: count }, (_, at) => addressed(`${network}.${at >> 8}.${at & 255}`))
+
+  /** How often the status of other Nodes and Pods is read when a node lists so many addresses. */
+  async function readsFor(count: number): Promise<number> {
+    let reads = 0
+    const counted = (object: KubeObject, status: object): KubeObject =>
+      Object.defineProperty(object, 'status', {
+        get: () => {
+          reads += 1
+          return status
+        },
+      })
+    const nodes = ['b', 'c', 'd'].map((name, at) =>
+      counted(nodeObject(name), { addresses: many(256, `10.${at}`) }),
+    )
+    const pods = ['x', 'y'].map((name, at) =>
+      counted(
+        { ...nodeObject(name, { spec: { nodeName: 'b' } }), kind: 'Pod' },
+        { podIP: `10.8.0.${at}` },
+      ),
+    )
+    const list = async ({ kind }: { readonly kind: string }) => ({
+      items: kind === 'Pod' ? pods : nodes,
+      resourceVersion: '1',
+    })
+    const object = nodeObject('a', { status: { addresses: many(count) } })
+    await nodeAdmission(readSubject, { list })(write(nodeKind, a, { object }), signal)
+    return reads
+  }
+
+  test('[SEC-R2450] Nodes and Pods are read as often for many addresses as for one', async () => {
+    const once = await readsFor(1)
+    expect(once).toBeGreaterThanOrEqual(5)
+    expect(await readsFor(256)).toBe(once)
+  })
+
+  test('[SEC-R2450] lists at most 256 addresses, and may have fewer where there were more', async () => {
+    const listed = (count: number) => nodeObject('a', { status: { addresses: many(count) } })
+    const update = (from: number, to: number) =>
+      outcome(
+        write(nodeKind, a, {
+          operation: 'update',
+          subresource: 'status',
+          oldObject: listed(from),
+          object: listed(to),
+        }),
+      )
+    const tooMany = 'node "a" is not allowed to list more than 256 addresses'
+    expect(await outcome(write(nodeKind, a, { object: listed(257) }))).toContain(tooMany)
+    expect(await update(1, 257)).toContain(tooMany)
+    expect(await update(1, 256)).toBe('admitted')
+    expect(await update(400, 300)).toBe('admitted')
+  })
+
   test.each(['podCIDR', 'podCIDRs'])('[SEC-R807] does not set its own %s', async (field) => {
     const value = field === 'podCIDR' ? '10.0.0.0/8' : ['10.0.0.0/8']
     const object = nodeObject('a', { spec: { [field]: value } })

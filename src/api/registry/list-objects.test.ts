@@ -5,8 +5,8 @@ import { openMemoryStore } from '../../storage/index.ts'
 import { configMap, namespace } from '../kinds/index.ts'
 import { createObject } from './create.ts'
 import { deleteObject } from './delete.ts'
-import { type ListQuery, listObjects } from './list.ts'
-import { serverUser } from './local-cluster-view.ts'
+import { bytesPerTurn, type ListQuery, listObjects } from './list.ts'
+import { LocalClusterView, serverUser } from './local-cluster-view.ts'
 import { keyOf } from './object-bytes.ts'
 import { noLimits, QuotaStore } from './quota.ts'
 import { AdmissionChain, type RegistryContext } from './registry.ts'
@@ -17,11 +17,11 @@ let context: RegistryContext
 /** The revision at which only `a` and `b` were there. */
 let early: number
 
-const create = (name: string) =>
+const create = (name: string, data: Readonly<Record<string, string>> = {}) =>
   createObject(
     context,
     configMap,
-    { kind: 'ConfigMap', apiVersion: 'v1', metadata: { name, namespace: 'default' } },
+    { kind: 'ConfigMap', apiVersion: 'v1', metadata: { name, namespace: 'default' }, data },
     writing,
   )
 
@@ -129,4 +129,19 @@ test('a continue that is too old is Expired and says how to go on all the same [
   expect(error).toMatchObject({ reason: 'Expired', continueToken: expect.any(String) })
   const { continueToken } = error as { continueToken: string }
   expect(await namesOf({ continue: continueToken })).toEqual(['c', 'd', 'e', 'f', 'g'])
+})
+
+test('[SEC-R2451] a list that the server decodes yields by bytes, not by objects', async () => {
+  const data = { large: 'x'.repeat(bytesPerTurn - 100) }
+  for (const name of ['d', 'e', 'f', 'g']) await create(name, data)
+  let turns = 0
+  let turn = setImmediate(function count() {
+    turns += 1
+    turn = setImmediate(count)
+  })
+  const view = new LocalClusterView(context, async (_kind, review) => review)
+  const { items } = await view.list(configMap.kind, { namespace: 'default' }, signal)
+  clearImmediate(turn)
+  expect(items).toHaveLength(6)
+  expect(turns).toBeGreaterThanOrEqual(4)
 })

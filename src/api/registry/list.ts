@@ -158,8 +158,8 @@ function cutOf({ runs, remaining }: Range): Cut {
   return { runs, last: runs.at(-1)?.at(-1)?.key, remaining }
 }
 
-/** Objects of so many bytes are looked at in one piece; after that, everybody else gets a turn. */
-const bytesPerTurn = 1024 * 1024
+/** Objects of so many bytes are decoded in one piece; after that, other requests get a turn. */
+export const bytesPerTurn = 1024 * 1024
 
 /** A page is never shorter than asked for without need, so all are looked at until `limit` match. */
 async function selectedCut({ runs }: Range, selection: Selection, limit: number): Promise<Cut> {

@@ -19,16 +19,13 @@ import type { KindDefinition, Subresource } from '../kinds/define-kind.ts'
 import { definitionOfObject, definitionOfResource } from '../kinds/index.ts'
 import { createObject } from './create.ts'
 import { deleteObject } from './delete.ts'
-import { listObjects } from './list.ts'
+import { bytesPerTurn, listObjects } from './list.ts'
 import { decodeObject, storeKey } from './object-bytes.ts'
 import { requireSameUid } from './prepare-update.ts'
 import type { RegistryContext } from './registry.ts'
 import { parseResourceVersion } from './resource-version.ts'
 import { updateObject } from './update.ts'
 import { ChangeQueue, changeOf, watchObjects } from './watch.ts'
-
-/** A list of so many objects is decoded in one piece; after that, everybody else gets a turn. */
-const objectsPerTurn = 500
 
 /** Answers a review on behalf of the cluster itself. */
 export type Reviewer = (
@@ -73,9 +70,13 @@ export class LocalClusterView implements ClusterView {
     const definition = this.#definition(kind)
     const page = await listObjects(this.#context, definition, query, signal)
     const items: KubeObject[] = []
+    let bytes = 0
     for (const record of page.runs.flat()) {
       items.push(decodeObject(definition.kind, record))
-      if (items.length % objectsPerTurn === 0) await nextTurn()
+      bytes += record.value.length
+      if (bytes < bytesPerTurn) continue
+      bytes = 0
+      await nextTurn()
     }
     return { items, resourceVersion: String(page.revision) }
   }
