@@ -266,23 +266,94 @@ describe("the cluster's own objects", () => {
     expect(await create('fourth', 'administrator')).toBe(0)
   })
 
-  test('[SEC-R1106] certificate requests of one user have a limit of their own', async () => {
-    const registry = await Registry.with({})
-    const { quota } = registry.context
-    const { kind } = definitionOf('CertificateSigningRequest')
-    const request = (user: { username: string; groups: string[] }, name: string) => {
-      const value = Buffer.from(`"name":"${name}"},"spec":{"username":"${user.username}"}}`)
-      const key = `certificates.k8s.io/certificatesigningrequests/${name}`
-      return quota.create(key, value, { user, kind, name })
-    }
-    const token = { username: 'system:bootstrap:abcdef', groups: ['system:bootstrappers'] }
-    for (let index = 0; index < maxRequestsPerUser; index++) await request(token, `r${index}`)
-    expect(await codeOf(request(token, 'last'))).toBe('Forbidden')
-    expect(await codeOf(request({ ...token, username: 'system:bootstrap:other1' }, 'x'))).toBe(0)
-    const first = registry.context.store.get('certificates.k8s.io/certificatesigningrequests/r0')
-    await quota.delete(first?.key ?? '', first?.revision ?? 0)
-    expect(await codeOf(request(token, 'last'))).toBe(0)
+  test('[SEC-R1105, SEC-R1152] nodes leave a part of the reserve to administrators', async () => {
+    const registry = await Registry.with({ maxStoreObjects: 20 })
+    for (let index = 2; index < 20; index++) await registry.map(`m${index}`)
+    expect(await codeOf(registry.map('n1', 10, 'node'))).toBe(0)
+    expect(await codeOf(registry.map('n2', 10, 'node'))).toBe('InsufficientStorage')
+    expect(await codeOf(registry.map('a1', 10, 'administrator'))).toBe(0)
   })
+})
+
+describe('certificate signing requests', () => {
+  const { kind } = definitionOf('CertificateSigningRequest')
+  const path = 'certificates.k8s.io/certificatesigningrequests'
+  const holder = (id: string) => ({
+    username: `system:bootstrap:${id}`,
+    groups: ['system:bootstrappers'],
+  })
+  const token = holder('abcdef')
+  const request = (
+    { context }: Registry,
+    user: { readonly username: string; readonly groups: readonly string[] },
+    name: string,
+    size = 0,
+  ) => {
+    const fields = `"name":"${name}"},"spec":{"username":"${user.username}"},"x":"${'x'.repeat(size)}"}`
+    return context.quota.create(`${path}/${name}`, Buffer.from(fields), { user, kind, name })
+  }
+
+  test('[SEC-R1106] of one user have a limit of their own', async () => {
+    const registry = await Registry.with({})
+    const { quota, store } = registry.context
+    for (let index = 0; index < maxRequestsPerUser.objects; index++)
+      await request(registry, token, `r${index}`)
+    expect(await codeOf(request(registry, token, 'last'))).toBe('Forbidden')
+    expect(await codeOf(request(registry, holder('other1'), 'x'))).toBe(0)
+    const first = store.get(`${path}/r0`)
+    await quota.delete(first?.key ?? '', first?.revision ?? 0)
+    expect(await codeOf(request(registry, token, 'last'))).toBe(0)
+  })
+
+  test('[SEC-R1150] of one user are limited in bytes, also for writes at the same time', async () => {
+    const registry = await Registry.with({})
+    const size = maxRequestsPerUser.bytes / 4
+    const codes = await Promise.all(
+      ['a', 'b', 'c', 'd'].map((name) => codeOf(request(registry, token, name, size))),
+    )
+    expect(codes).toEqual([0, 0, 0, 'Forbidden'])
+    await expect(request(registry, token, 'e', size)).rejects.toThrow(
+      /exceeded quota: user "system:bootstrap:abcdef", requested: bytes=\d+, used: bytes=\d+, limited: bytes=16777216; requests are removed an hour/,
+    )
+  })
+
+  test.each<[string, Partial<QuotaLimits>, number]>([
+    ['objects', limited(30), 0],
+    ['bytes', limited(0, 200_000), 20_000],
+  ])(
+    '[SEC-R1151] that fill their pool by %s keep out neither other kinds nor users with few of them',
+    async (_amount, limits, size) => {
+      const registry = await Registry.with(limits)
+      let stored = 0
+      for (const each of [size, size / 10, 0])
+        while ((await codeOf(request(registry, token, `r${stored}`, each))) === 0) stored++
+      expect(await codeOf(request(registry, holder('other1'), 'x'))).toBe(0)
+      expect(await codeOf(request(registry, users.node, 'renewal'))).toBe(0)
+      const others = [
+        registry.create('Namespace', { name: 'c' }),
+        registry.create('Node', { name: 'n1' }, { by: 'node' }),
+      ]
+      expect(await Promise.all(others.map(codeOf))).toEqual([0, 0])
+      for (let id = 0; id < 50; id++)
+        await codeOf(request(registry, holder(`few${id}`), `few${id}`, size))
+      expect(await codeOf(request(registry, holder('last'), 'last', size))).toBe('Forbidden')
+    },
+  )
+})
+
+test('[SEC-R1153] what the server derives from Services and Pods of a namespace is limited too', async () => {
+  const registry = await Registry.with(limited(2, 4_000))
+  for (const name of ['one', 'two']) await registry.map(name)
+  const derive = (name: string, size = 0) => {
+    const rest = { addressType: 'IPv4', endpoints: [] }
+    const metadata = { name, namespace: 'a', annotations: { x: 'x'.repeat(size) } }
+    return codeOf(registry.create('EndpointSlice', metadata, { by: 'server', rest }))
+  }
+  expect(await derive('large', 4_000)).toBe('Forbidden')
+  const codes: unknown[] = []
+  for (let index = 0; index < 9; index++) codes.push(await derive(`slice-${index}`))
+  expect(codes).toEqual([...Array(8).fill(0), 'Forbidden'])
+  expect(registry.used('a').objects).toBe(2)
 })
 
 describe('the annotations of a namespace', () => {

@@ -1,22 +1,33 @@
 import {
   ApiError,
   forbidden,
-  goQuote,
   isRecord,
   type Kind,
   type Logger,
-  nodeNameReservations,
   type UserInfo,
   wellKnown,
 } from '../../core/index.ts'
 import { type Store, type StoredRecord, type StoreEvent } from '../../storage/index.ts'
-import { certificateSigningRequest } from '../kinds/certificate-signing-request.ts'
-import { configMap } from '../kinds/config-map.ts'
-import { event } from '../kinds/event.ts'
 import { namespace as namespaceDefinition } from '../kinds/namespace.ts'
-import { maxRequestsPerUser, storeReserve, warningRatio } from './limits.ts'
+import {
+  derivedObjectsRatio,
+  fewRequests,
+  maxRequestsPerUser,
+  storeReserve,
+  warningRatio,
+} from './limits.ts'
 import { storePrefix } from './object-bytes.ts'
 import { quotaAnnotations as annotations, parseLimit } from './quota-admission.ts'
+import {
+  isDerivedPool,
+  isRequesterPool,
+  namespaceOfPool,
+  placeOf,
+  poolOf,
+  requesterPool,
+  requestPool,
+  requestPrefix,
+} from './quota-pools.ts'
 
 /** How much may be stored; 0 is no limit. */
 export interface QuotaLimits {
@@ -55,16 +66,6 @@ export interface Usage {
 
 const amounts = ['objects', 'bytes'] as const
 const namespacePrefix = storePrefix(namespaceDefinition.kind, {})
-const requestPrefix = storePrefix(certificateSigningRequest.kind, {})
-const { namespace: reservationNamespace, namePrefix: reservationName } = nodeNameReservations
-const reservationPrefix =
-  storePrefix(configMap.kind, { namespace: reservationNamespace }) + reservationName
-
-/** Objects that a namespace holds for others, each with a pool of its own: they do not keep its users out. */
-const poolsOfOthers = [
-  { prefix: storePrefix(event.kind, {}), suffix: '/events', label: 'events of ' },
-  { prefix: reservationPrefix, suffix: '/node-names', label: 'node names in ' },
-] as const
 
 /**
  * The only way to write objects: it knows how much is stored, in all and per namespace, and refuses
@@ -76,7 +77,6 @@ export class QuotaStore {
   readonly #log: Logger
   readonly #namespaceLimits: Readonly<Amount>
   readonly #storeLimits: Readonly<Amount>
-  readonly #reserveLimits: Readonly<Amount>
   readonly #total = nothing()
   readonly #pending = nothing()
   readonly #byPool = new Map<string, Amount>()
@@ -84,7 +84,6 @@ export class QuotaStore {
   /** Limits that annotations set. */
   readonly #ownLimits = new Map<string, Readonly<Amount>>()
   readonly #creating = new Set<string>()
-  readonly #requestsByUser = new Map<string, number>()
   readonly #warned = new Set<string>()
   readonly #refusals = { namespace: 0, store: 0, user: 0 }
 
@@ -94,8 +93,6 @@ export class QuotaStore {
     this.#log = log
     this.#namespaceLimits = limitsOf(limits.maxNamespaceObjects, limits.maxNamespaceBytes)
     this.#storeLimits = limitsOf(limits.maxStoreObjects, limits.maxStoreBytes)
-    const { objects, bytes } = this.#storeLimits
-    this.#reserveLimits = { objects: objects * storeReserve, bytes: bytes * storeReserve }
     for (const run of store.range('').runs)
       for (const record of run) this.#count({ type: 'put', record })
     store.watch('', store.revision, (events) => {
@@ -145,8 +142,7 @@ export class QuotaStore {
   /** What is stored in all, or in one pool: a namespace, its events, or the cluster's own objects (empty). */
   usage(pool?: string): Usage {
     if (pool === undefined) return { used: this.#total, max: this.#storeLimits }
-    const max = this.#ownLimits.get(namespaceOfPool(pool)) ?? this.#namespaceLimits
-    return { used: this.#byPool.get(pool) ?? none, max }
+    return { used: this.#byPool.get(pool) ?? none, max: this.#limitsOf(pool) }
   }
 
   /** What users who have just written here should know: a limit is near. */
@@ -160,39 +156,47 @@ export class QuotaStore {
     ]
   }
 
+  #limitsOf(pool: string): Readonly<Amount> {
+    if (isRequesterPool(pool)) return maxRequestsPerUser
+    const max = this.#ownLimits.get(namespaceOfPool(pool)) ?? this.#namespaceLimits
+    return isDerivedPool(pool) ? { ...max, objects: max.objects * derivedObjectsRatio } : max
+  }
+
   #reserve(key: string, amount: Readonly<Amount>, writer: Writer): () => void {
     const pool = poolOf(key)
-    this.#requireRequests(key, amount, writer)
-    this.#requirePool(pool, amount, writer)
+    const isNewRequest = pool === requestPool && amount.objects > 0
+    const pools = isNewRequest ? [requesterPool(writer.user.username), pool] : [pool]
+    for (const each of pools) this.#requirePool(each, amount, writer)
     this.#requireStore(amount, writer)
-    const pending = amountOf(this.#pendingByPool, pool)
-    add(pending, amount)
+    for (const each of pools) add(amountOf(this.#pendingByPool, each), amount)
     add(this.#pending, amount)
     return () => {
-      add(pending, amount, -1)
+      for (const each of pools) addOrDelete(this.#pendingByPool, each, amount, -1)
       add(this.#pending, amount, -1)
-      if (pending.objects === 0 && pending.bytes === 0) this.#pendingByPool.delete(pool)
     }
   }
 
-  #requirePool(pool: string, amount: Readonly<Amount>, writer: Writer): void {
-    const { user, kind, name } = writer
-    // The cluster's own objects have no annotation that an administrator could raise.
-    if (isServer(user) || (pool === '' && isAdministrator(user))) return
+  #requirePool(pool: string, amount: Readonly<Amount>, { user, kind, name }: Writer): void {
+    if (isExempt(user, pool)) return
     const { used, max } = this.usage(pool)
-    const exceeded = exceededBy(amount, used, this.#pendingByPool.get(pool), max)
+    const permitted = this.#hasFewRequests(pool, amount, user) ? times(max, 2) : max
+    const exceeded = exceededBy(amount, used, this.#pendingByPool.get(pool), permitted)
     if (!exceeded) return
-    this.#refusals.namespace++
-    const remedy =
-      pool === ''
-        ? 'delete some'
-        : `delete some, or have an administrator raise the annotation ${annotations[exceeded]} of the namespace`
-    const why = `exceeded quota: ${placeOf(pool)}, ${figures(exceeded, amount, used, max)}; ${remedy}`
-    throw forbidden(kind, name, why)
+    this.#refusals[isRequesterPool(pool) ? 'user' : 'namespace']++
+    const why = `exceeded quota: ${placeOf(pool)}, ${figures(exceeded, amount, used, max)}`
+    throw forbidden(kind, name, `${why}; ${remedyFor(pool, exceeded)}`)
+  }
+
+  /** Users with many certificate signing requests, whoever they are, do not keep out a node that joins or renews. */
+  #hasFewRequests(pool: string, amount: Readonly<Amount>, { username }: UserInfo): boolean {
+    if (pool !== requestPool) return false
+    const own = requesterPool(username)
+    const used = this.#byPool.get(own) ?? none
+    return !exceededBy(amount, used, this.#pendingByPool.get(own), fewRequests)
   }
 
   #requireStore(amount: Readonly<Amount>, { user }: Writer): void {
-    const max = isSystem(user) ? this.#reserveLimits : this.#storeLimits
+    const max = times(this.#storeLimits, reserveOf(user))
     const exceeded = exceededBy(amount, this.#total, this.#pending, max)
     if (!exceeded) return
     this.#refusals.store++
@@ -202,36 +206,19 @@ export class QuotaStore {
     )
   }
 
-  #requireRequests(key: string, { objects }: Readonly<Amount>, { user, kind, name }: Writer): void {
-    if (objects === 0 || !key.startsWith(requestPrefix) || isAdministrator(user)) return
-    const count = this.#requestsByUser.get(user.username) ?? 0
-    if (count < maxRequestsPerUser) return
-    this.#refusals.user++
-    const why = `exceeded quota: user ${goQuote(user.username)}, requested: objects=1, used: objects=${count}, limited: objects=${maxRequestsPerUser}; requests are removed an hour after they were decided`
-    throw forbidden(kind, name, why)
-  }
-
   #count({ type, record, previous }: StoreEvent): void {
     const { key, value } = record
     const change = nothing()
     if (type === 'put') add(change, { objects: 1, bytes: key.length + value.length })
     if (previous) add(change, { objects: 1, bytes: key.length + previous.value.length }, -1)
-    const pool = poolOf(key)
-    const used = amountOf(this.#byPool, pool)
-    add(used, change)
+    addOrDelete(this.#byPool, poolOf(key), change)
     add(this.#total, change)
-    if (used.objects === 0) this.#byPool.delete(pool)
     if (key.startsWith(namespacePrefix)) this.#readLimits(key, type === 'put' ? value : undefined)
-    else if (key.startsWith(requestPrefix) && change.objects !== 0)
-      this.#countRequest(type === 'put' ? value : (previous?.value ?? value), change.objects)
-  }
-
-  #countRequest(value: Buffer, change: number): void {
-    const { spec } = storedFields(value)
-    const username = isRecord(spec) ? String(spec['username']) : ''
-    const count = (this.#requestsByUser.get(username) ?? 0) + change
-    if (count > 0) this.#requestsByUser.set(username, count)
-    else this.#requestsByUser.delete(username)
+    else if (key.startsWith(requestPrefix)) {
+      const { spec } = storedFields(type === 'put' ? value : (previous?.value ?? value))
+      const username = isRecord(spec) ? String(spec['username']) : ''
+      addOrDelete(this.#byPool, requesterPool(username), change)
+    }
   }
 
   #readLimits(key: string, value: Buffer | undefined): void {
@@ -280,17 +267,33 @@ const limitsOf = (objects: number, bytes: number): Readonly<Amount> => ({
   bytes: bytes || Number.POSITIVE_INFINITY,
 })
 
-function add(to: Amount, amount: Readonly<Amount>, times = 1): void {
-  to.objects += times * amount.objects
-  to.bytes += times * amount.bytes
+function add(to: Amount, amount: Readonly<Amount>, factor = 1): void {
+  to.objects += factor * amount.objects
+  to.bytes += factor * amount.bytes
 }
 
-function amountOf(map: Map<string, Amount>, namespace: string): Amount {
-  const known = map.get(namespace)
+const times = ({ objects, bytes }: Readonly<Amount>, factor: number): Readonly<Amount> => ({
+  objects: Math.floor(objects * factor),
+  bytes: Math.floor(bytes * factor),
+})
+
+function amountOf(map: Map<string, Amount>, pool: string): Amount {
+  const known = map.get(pool)
   if (known) return known
   const fresh = nothing()
-  map.set(namespace, fresh)
+  map.set(pool, fresh)
   return fresh
+}
+
+function addOrDelete(
+  map: Map<string, Amount>,
+  pool: string,
+  amount: Readonly<Amount>,
+  factor = 1,
+): void {
+  const sum = amountOf(map, pool)
+  add(sum, amount, factor)
+  if (sum.objects === 0 && sum.bytes === 0) map.delete(pool)
 }
 
 /** The amount that would exceed its limit. What does not grow is never refused. */
@@ -312,31 +315,24 @@ const figures = (
 ): string =>
   `requested: ${each}=${amount[each]}, used: ${each}=${used[each]}, limited: ${each}=${max[each]}`
 
-function placeOf(pool: string): string {
-  if (pool === '') return "the cluster's own objects"
-  const { label = '' } = poolsOfOthers.find(({ suffix }) => pool.endsWith(suffix)) ?? {}
-  return `${label}namespace ${goQuote(namespaceOfPool(pool))}`
+function remedyFor(pool: string, exceeded: 'objects' | 'bytes'): string {
+  if (isRequesterPool(pool)) return 'requests are removed an hour after they were decided'
+  if (namespaceOfPool(pool) === '') return 'delete some'
+  return `delete some, or have an administrator raise the annotation ${annotations[exceeded]} of the namespace`
 }
-
-/** What a key is counted with: its namespace, nothing for objects of the cluster, or a pool of others. */
-function poolOf(key: string): string {
-  const begin = key.indexOf('/', key.indexOf('/') + 1) + 1
-  const end = key.indexOf('/', begin)
-  if (end < 0) return ''
-  const namespace = key.slice(begin, end)
-  const { suffix = '' } = poolsOfOthers.find(({ prefix }) => key.startsWith(prefix)) ?? {}
-  return namespace + suffix
-}
-
-/** No namespace has a slash in its name. */
-const namespaceOfPool = (pool: string): string => pool.split('/')[0] ?? ''
 
 const isServer = ({ username, groups }: UserInfo): boolean =>
   username === 'system:apiserver' && groups.includes(wellKnown.masters)
 const isAdministrator = ({ groups }: UserInfo): boolean => groups.includes(wellKnown.masters)
-/** Those who keep a full cluster running and repair it. */
-const isSystem = (user: UserInfo): boolean =>
-  isAdministrator(user) || user.groups.includes(wellKnown.nodes)
+
+/** The server is limited only in what it derives; the cluster's own objects have no annotation to raise their limits by. */
+const isExempt = (user: UserInfo, pool: string): boolean =>
+  isServer(user) ? !isDerivedPool(pool) : namespaceOfPool(pool) === '' && isAdministrator(user)
+
+function reserveOf(user: UserInfo): number {
+  if (isAdministrator(user)) return storeReserve.administrators
+  return user.groups.includes(wellKnown.nodes) ? storeReserve.nodes : 1
+}
 
 function storedFields(value: Buffer): Record<string, unknown> {
   try {

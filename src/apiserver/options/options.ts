@@ -278,7 +278,7 @@ export const serverOptions = defineOptions({
     default: 500_000,
     group: limits,
     describe:
-      'maximum number of objects in total; administrators and nodes may write 10 % more; 0 is no limit',
+      'maximum number of objects in total; administrators may write 10 % more, nodes 5 %; 0 is no limit',
   },
   'max-store-bytes': {
     type: 'bytes',
@@ -288,7 +288,7 @@ export const serverOptions = defineOptions({
     default: 2 * 2 ** 30,
     group: limits,
     describe:
-      'maximum bytes stored in total; administrators and nodes may write 10 % more; 0 is no limit',
+      'maximum bytes stored in total; administrators may write 10 % more, nodes 5 %; 0 is no limit',
   },
   'request-timeout': {
     type: 'duration',
