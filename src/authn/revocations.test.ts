@@ -250,6 +250,21 @@ describe('whoever is on the list', () => {
   })
 })
 
+test('every further revocation is reported, and nothing that is taken back [SEC-R2452]', async () => {
+  const view = new FakeClusterView()
+  const revocations = await revocationsOn(view)
+  const report = vi.fn()
+  revocations.onMoreRevoked(report)
+  await addRevocation(view, { type: 'user', value: 'jane' }, signal)
+  await settle()
+  await addRevocation(view, { type: 'certificate', value: '0a1b' }, signal)
+  await settle()
+  expect(report).toHaveBeenCalledTimes(2)
+  await removeRevocation(view, { type: 'user', value: 'jane' }, signal)
+  await settle()
+  expect(report).toHaveBeenCalledTimes(2)
+})
+
 describe('a list that may be stale', () => {
   const refused = { reason: 'ServiceUnavailable' }
   const refusal = (revocations: Revocations) => {
@@ -271,7 +286,9 @@ describe('a list that may be stale', () => {
     const view = new FakeClusterView()
     const revocations = await revocationsOn(view, { staleness: defaultStaleness })
     const cut = vi.fn()
+    const report = vi.fn()
     revocations.onRevoked(max, cut)
+    revocations.onMoreRevoked(report)
     await vi.advanceTimersByTimeAsync(60_000)
     expect(refusal(revocations)).toBeUndefined()
     view.fail(new ApiError('ServiceUnavailable', 'away'))
@@ -281,6 +298,7 @@ describe('a list that may be stale', () => {
     await vi.advanceTimersByTimeAsync(1_200)
     expect(refusal(revocations)).toMatchObject(refused)
     expect(cut).toHaveBeenCalledOnce()
+    expect(report).toHaveBeenCalledOnce()
     view.fail(undefined)
     await vi.advanceTimersByTimeAsync(1_000)
     expect(refusal(revocations)).toBeUndefined()

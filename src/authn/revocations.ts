@@ -96,6 +96,7 @@ export class Revocations implements Component {
   readonly #listeners: RevocationListeners
   readonly #staleness: ListStaleness | undefined
   #informer: Informer | undefined
+  readonly #whenMore: (() => void)[] = []
   #revoked: ReadonlySet<string> = new Set()
   #problems: ReadonlySet<string> = new Set()
   #known = false
@@ -161,6 +162,17 @@ export class Revocations implements Component {
     return remove
   }
 
+  /** Calls `listener` whenever something more is revoked, or the list becomes stale; until `stop`. */
+  onMoreRevoked(listener: () => void): void {
+    this.#whenMore.push(listener)
+  }
+
+  #callAll(keys?: Iterable<string>): void {
+    if (keys) this.#listeners.call(keys)
+    else this.#listeners.callAll()
+    for (const listener of this.#whenMore) listener()
+  }
+
   #createStaleness(options: StalenessOptions): ListStaleness {
     return new ListStaleness(options, this.#options.clock, {
       confirm: async (signal) => {
@@ -170,7 +182,7 @@ export class Revocations implements Component {
       stale: (err) => {
         const { maxAgeMs } = options
         this.#log.error({ err, maxAgeMs }, 'revocation list is stale, rejecting all requests')
-        this.#listeners.callAll()
+        this.#callAll()
       },
       fresh: () => {
         this.#log.info({}, 'revocation list is up to date again')
@@ -186,7 +198,7 @@ export class Revocations implements Component {
     if (!isNews && revoked.size === this.#revoked.size) return
     this.#revoked = revoked
     this.#log.info({ entries: revoked.size }, 'revocation list read')
-    if (isNews) this.#listeners.call(revoked)
+    if (isNews) this.#callAll(revoked)
   }
 
   #warn(problems: readonly string[]): void {

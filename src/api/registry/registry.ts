@@ -61,12 +61,16 @@ export class AdmissionChain {
     this.#plugins = plugins
   }
 
-  /** Runs every plugin; the first one that throws rejects the write. */
+  /**
+   * Runs every plugin; the first one that throws rejects the write. So does the end of the request: every write
+   * passes here last, and a user may be revoked, or the request time out, while a body is decoded.
+   */
   async admit(attempt: WriteAttempt, signal: AbortSignal): Promise<void> {
     if (!this.#plugins)
       throw new ApiError('ServiceUnavailable', 'the server is starting and accepts no writes yet', {
         details: { retryAfterSeconds: 1 },
       })
     for (const plugin of this.#plugins) await plugin(attempt, signal)
+    signal.throwIfAborted()
   }
 }

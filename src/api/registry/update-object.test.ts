@@ -5,6 +5,7 @@ import { openMemoryStore } from '../../storage/index.ts'
 import type { KindDefinition } from '../kinds/define-kind.ts'
 import { kindDefinitions } from '../kinds/index.ts'
 import { createObject } from './create.ts'
+import { deleteObject } from './delete.ts'
 import { serverUser } from './local-cluster-view.ts'
 import { noLimits, QuotaStore } from './quota.ts'
 import { AdmissionChain, type RegistryContext, type WriteHook } from './registry.ts'
@@ -144,3 +145,46 @@ test('a dry run takes what it needs and gives it back [GND-R58]', async () => {
   await make(context, configMaps)
   expect(log.slice(2)).toEqual(['taken', 'kept'])
 })
+
+/** Each write that can wait, and ends while it does. */
+const writes: Readonly<
+  Record<string, (context: RegistryContext, ending: AbortController) => Promise<unknown>>
+> = {
+  create: (context, { signal }) => {
+    const draft = { kind: 'ConfigMap', apiVersion: 'v1', metadata: { ...key, name: 'b' } }
+    return createObject(context, configMaps, draft, { ...writing, signal })
+  },
+  update: (context, { signal }) =>
+    updateObject(context, configMaps, {
+      ...writing,
+      signal,
+      key,
+      mutate: (stored) => ({ ...stored, data: { x: '1' } }),
+    }),
+  'patch in a worker': (context, ending) =>
+    updateObject(context, configMaps, {
+      ...writing,
+      signal: ending.signal,
+      key,
+      mutate: async (stored) => {
+        ending.abort(new Error('revoked'))
+        return { ...stored, data: { x: '1' } }
+      },
+    }),
+  delete: (context, { signal }) => deleteObject(context, configMaps, { ...writing, signal, key }),
+}
+
+test.each(Object.entries(writes))(
+  'a request that has ended writes nothing: %s [SEC-R2453]',
+  async (_verb, write) => {
+    const context = await openRegistry()
+    await make(context, configMaps)
+    const before = context.store.revision
+    const ending = new AbortController()
+    const admission = (): Promise<void> =>
+      Promise.resolve().then(() => ending.abort(new Error('revoked')))
+    const admissions = new AdmissionChain([admission])
+    await expect(write({ ...context, admissions }, ending)).rejects.toThrow('revoked')
+    expect(context.store.revision).toBe(before)
+  },
+)

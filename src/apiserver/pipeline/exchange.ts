@@ -283,6 +283,11 @@ export class OpenExchanges {
     return count
   }
 
+  /** Exchanges that are not long-running, as they are now. */
+  requests(): Exchange[] {
+    return this.#open.filter(({ longRunning }) => !longRunning)
+  }
+
   /** Aborts long-running exchanges. */
   endStreams(why: Error): void {
     // A copy, because an exchange that ends is removed.

@@ -33,6 +33,7 @@ export interface DepsChanges extends Partial<PipelineDeps> {
   readonly upgrade?: Backend['upgrade']
   readonly checkRevocation?: PipelineDeps['revocations']['check']
   readonly onRevoked?: PipelineDeps['revocations']['onRevoked']
+  readonly onMoreRevoked?: PipelineDeps['revocations']['onMoreRevoked']
 }
 
 /** A working set of dependencies: `Bearer NAME` proves NAME, everything is allowed, every response is `hello`. */
@@ -55,6 +56,7 @@ export function depsWith(changes: DepsChanges = {}): PipelineDeps {
     revocations: {
       check: changes.checkRevocation ?? (() => undefined),
       onRevoked: changes.onRevoked ?? (() => () => {}),
+      onMoreRevoked: changes.onMoreRevoked ?? (() => {}),
     },
     impersonate: (_request, authentication) => authentication,
     fairness: new Fairness(defaultFairnessLimits),

@@ -51,6 +51,9 @@ export class Pipeline implements ExchangeOwner {
   constructor(deps: PipelineDeps) {
     this.#deps = deps
     this.clock = deps.clock
+    deps.revocations.onMoreRevoked(() => {
+      for (const exchange of this.#open.requests()) void this.#stopIfRevoked(exchange)
+    })
   }
 
   /** For the `request` event of an HTTP/1.1 or HTTP/2 server. */
@@ -111,6 +114,16 @@ export class Pipeline implements ExchangeOwner {
       // An HTTP/2 stream that is closed already accepts no header.
       this.#onError(err)
       exchange.disconnect(clientDisconnected)
+    }
+  }
+
+  /** A request that is being worked on ends as well: it may wait for a worker thread. Streams are bound to their credential. */
+  async #stopIfRevoked(exchange: Exchange): Promise<void> {
+    const { knownAuthentication, impersonator = knownAuthentication } = exchange
+    try {
+      if (impersonator) await this.#deps.revocations.check(impersonator)
+    } catch (error) {
+      exchange.expire(error instanceof Error ? error : new Error(String(error)))
     }
   }
 

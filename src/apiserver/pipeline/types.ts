@@ -41,7 +41,7 @@ export interface PipelineDeps {
   readonly connections?: {
     authenticated(request: IncomingMessage, authentication: Authentication): void
   }
-  readonly revocations: Pick<Revocations, 'check' | 'onRevoked'>
+  readonly revocations: Pick<Revocations, 'check' | 'onRevoked' | 'onMoreRevoked'>
   /** Calls `end` when the CA of a connection's client certificate is no longer trusted; returns how to stop that. */
   readonly clientTrust?: { onDistrusted(request: IncomingMessage, end: () => void): () => void }
   readonly impersonate: Impersonate

@@ -39,7 +39,9 @@ async function attacked() {
   let elapsedMs = 0
   const handled: string[] = []
   const identified: string[] = []
+  const stopped: boolean[] = []
   let hold = Promise.resolve()
+  let recheck = (): void => {}
   const fairness = new Fairness({ ...defaultFairnessLimits, mutating: 1 })
   const nameOf = ({ user, impersonator = user }: Authentication): string => impersonator.username
   const parts = depsWith({
@@ -56,16 +58,18 @@ async function attacked() {
     checkRevocation: (found) => {
       if (nameOf(found) === world.revoked) throw unauthorized('revoked')
     },
+    onMoreRevoked: (check) => (recheck = check),
     impersonate: ({ headers }, real) => {
       const username = headers['impersonate-user']
       if (typeof username !== 'string') return real
       if (!world.mayImpersonate) throw forbidden({ group: '', resource: 'users' }, username, '')
       return { ...real, user: { username, groups: [] }, impersonator: real.user }
     },
-    resources: async (routed, response) => {
+    resources: async (routed, response, signal) => {
       handled.push(nameOf(routed.authentication))
       await hold
-      send(response, 'text/plain', 'done')
+      stopped.push(signal.aborted)
+      if (!signal.aborted) send(response, 'text/plain', 'done')
     },
   })
   running = await serve('HTTP/1.1', parts)
@@ -85,9 +89,11 @@ async function attacked() {
     fairness,
     handled,
     identified,
+    stopped,
     change: (what: Partial<World>): void => {
       elapsedMs += 10_000
       Object.assign(world, what)
+      if (what.revoked !== undefined) recheck()
     },
     holdHandlers: (until: Promise<void>): void => {
       hold = until
@@ -132,4 +138,22 @@ describe('a request that waits is stopped by what happens meanwhile [SEC-R205]',
       code === 200 ? ['holder', 'ann'] : ['holder'],
     ])
   })
+
+  const revocations = changes.filter(([, change]) => change.revoked !== undefined)
+  test.each(revocations)(
+    'waiting in its handler: %s [SEC-R2452]',
+    async (_name, change, isActing, code) => {
+      const server = await attacked()
+      let finish = (): void => {}
+      server.holdHandlers(new Promise((resolve) => (finish = resolve)))
+      const sent = server.post('ann', isActing).end('{  }')
+      await until(() => server.handled.length === 1)
+      server.change(change)
+      if (code === 200) finish()
+      expect(await codeOf(sent)).toBe(code)
+      finish()
+      await until(() => server.stopped.length === 1)
+      expect(server.stopped).toEqual([code !== 200])
+    },
+  )
 })
