@@ -31,7 +31,6 @@ export {
   type Revocation,
   type RevocationType,
   removeRevocation,
-  revocationListKey,
 } from './revocation-list.ts'
 export { Revocations, type RevocationsOptions } from './revocations.ts'
 export { addonIdentityTest, identityHeaderTest, withoutIdentity } from './strip-identity.ts'

@@ -1,5 +1,11 @@
 import { changeObject } from '../client/index.ts'
-import { type ClusterView, isRecord, type KubeObject, wellKnownKinds } from '../core/index.ts'
+import {
+  type ClusterView,
+  isRecord,
+  type KubeObject,
+  revocationListKey,
+  wellKnownKinds,
+} from '../core/index.ts'
 
 /** What can be revoked: everything of a user, one certificate, or one token. */
 export type RevocationType = 'user' | 'certificate' | 'token'
@@ -12,9 +18,6 @@ export interface Revocation {
   /** When and why, for people. */
   readonly note?: string
 }
-
-/** Where the list is kept. */
-export const revocationListKey = { namespace: 'kube-system', name: 'sallyport-revoked' } as const
 
 /** The data key of each type. */
 const dataKeys: Readonly<Record<RevocationType, string>> = {

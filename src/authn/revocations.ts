@@ -9,16 +9,12 @@ import {
   type KubeObject,
   type Logger,
   neverFails,
+  revocationListKey,
   unauthorized,
   wellKnownKinds,
 } from '../core/index.ts'
 import { ListStaleness, type StalenessOptions } from './revocation-freshness.ts'
-import {
-  normalSerial,
-  parseRevocations,
-  type Revocation,
-  revocationListKey,
-} from './revocation-list.ts'
+import { normalSerial, parseRevocations, type Revocation } from './revocation-list.ts'
 
 interface Entry {
   readonly keys: readonly string[]

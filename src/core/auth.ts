@@ -39,6 +39,9 @@ const nodeNameForm =
 /** Whether a Node can have this name: a lower-case RFC 1123 subdomain. */
 export const isNodeName = (name: string): boolean => nodeNameForm.test(name)
 
+/** The ConfigMap with the revoked users and credentials. */
+export const revocationListKey = { namespace: 'kube-system', name: 'sallyport-revoked' } as const
+
 /** Where the server keeps which machine has a node name: ConfigMaps whose names begin like this. */
 export const nodeNameReservations = {
   namespace: 'kube-system',

@@ -1,4 +1,4 @@
-import { goQuote, nodeNameReservations } from '../../core/index.ts'
+import { goQuote, nodeNameReservations, revocationListKey } from '../../core/index.ts'
 import { certificateSigningRequest } from '../kinds/certificate-signing-request.ts'
 import { configMap } from '../kinds/config-map.ts'
 import { endpointSlice } from '../kinds/endpoint-slice.ts'
@@ -8,6 +8,10 @@ import { node } from '../kinds/node.ts'
 import { storePrefix } from './object-bytes.ts'
 
 const { namespace: reservationNamespace, namePrefix: reservationName } = nodeNameReservations
+
+/** The list of revoked users and credentials: administrators write it however full the store is. */
+export const revocationsKey =
+  storePrefix(configMap.kind, { namespace: revocationListKey.namespace }) + revocationListKey.name
 
 /** Where keys of certificate signing requests begin. */
 export const requestPrefix = storePrefix(certificateSigningRequest.kind, {})

@@ -246,6 +246,30 @@ describe('the store when it is full', () => {
     await registry.delete('m2')
   })
 
+  test.each<[string, Partial<QuotaLimits>]>([
+    ['the store', { maxStoreObjects: 5, maxStoreBytes: 2_000 }],
+    ['kube-system', limited(2, 1_500)],
+  ])('[SEC-R1154] administrators can revoke although %s is full', async (_place, limits) => {
+    const registry = new Registry(limits)
+    const namespace = 'kube-system'
+    await registry.create('Namespace', { name: namespace }, { by: 'administrator' })
+    const write = (name: string, by: User, users: string) =>
+      codeOf(registry.create('ConfigMap', { name, namespace }, { by, rest: { data: { users } } }))
+    let count = 0
+    while ((await write(`m${count}`, 'administrator', 'x'.repeat(500))) === 0) count++
+    expect(await write('more', 'administrator', 'x'.repeat(500))).not.toBe(0)
+    expect(await write('sallyport-revoked', 'editor', 'x'.repeat(500))).not.toBe(0)
+    expect(await write('sallyport-revoked', 'administrator', 'ann\n')).toBe(0)
+    const more = updateObject(registry.context, definitionOf('ConfigMap'), {
+      user: users.administrator,
+      dryRun: false,
+      signal,
+      key: { namespace, name: 'sallyport-revoked' },
+      mutate: (stored) => ({ ...stored, data: { users: 'ann\nbob\n'.repeat(500) } }),
+    })
+    expect(await codeOf(more)).toBe(0)
+  })
+
   test('[SEC-R1105] in bytes: a clear status, and growing updates are refused too', async () => {
     const registry = await Registry.with({ maxStoreBytes: 4_000 })
     await registry.map('one', 2_500)
