@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { link, open, readFile, rename, rm } from 'node:fs/promises'
+import { link, open, readFile, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { systemErrorCode } from './errors.ts'
 
@@ -15,7 +15,7 @@ export async function readFileIfPresent(path: string | URL): Promise<string | un
 
 /**
  * Replaces a file in one step: whoever reads it sees the old content or the new one, also after a crash.
- * With `new` it fails with EEXIST if there is one.
+ * With `new` it fails with EEXIST if there is one. Something other than a regular file is not replaced (EINVAL).
  */
 export async function replaceFile(
   path: string,
@@ -23,6 +23,7 @@ export async function replaceFile(
   mode: number,
   as: 'new' | 'any' = 'any',
 ): Promise<void> {
+  if (as === 'any') await refuseSpecialFile(path)
   const temporary = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}.tmp`)
   try {
     const file = await open(temporary, 'wx', mode)
@@ -43,6 +44,13 @@ export async function replaceFile(
     throw error
   }
   await syncDirectory(dirname(path))
+}
+
+/** A device, pipe or socket, also behind a link, is not replaced: `/dev/null` is not a place for a key. */
+async function refuseSpecialFile(path: string): Promise<void> {
+  const found = await stat(path).catch(() => undefined)
+  if (!found || found.isFile() || found.isDirectory()) return
+  throw Object.assign(new Error(`${path} is not a regular file`), { code: 'EINVAL' })
 }
 
 /** Where a directory cannot be opened like a file, there is no way to sync the names in it. */

@@ -193,6 +193,19 @@ describe('user list and revoke [GND-R77, GND-R78]', () => {
   })
 
   test.each([
+    ['a person', []],
+    ['a machine', ['--machine']],
+  ])('by name let no new certificate of %s be issued [SEC-R2454]', async (_who, flags) => {
+    const name = nameOf('zoe')
+    expect((await user('revoke', name, ...flags)).code).toBe(0)
+    const refused = await user('create', name, ...flags, '--out', file)
+    expect([refused.code, refused.stdout]).toEqual([1, ''])
+    expect(refused.stderr).toMatch(/^error: user \S+ is revoked.*\nhint: .*--serial/m)
+    expect((await list()).some((one) => one.name.endsWith(name))).toBe(false)
+    expect((await user('create', `${name}-b`, ...flags, '--out', file)).code).toBe(0)
+  })
+
+  test.each([
     ['as printed', (serial: string) => serial],
     [
       'in lower case with colons',

@@ -3,6 +3,7 @@ import {
   type Clock,
   type ClusterView,
   CommandFailed,
+  machineIdentity,
   type OptionTable,
   type OptionValues,
   problemOfUserName,
@@ -112,6 +113,11 @@ export const userCreateCommand = defineCommand({
     if (values.group.includes(wellKnown.masters))
       io.stderr(`warning: ${name} will be in ${wellKnown.masters}: no RBAC rule can limit them\n`)
     const parts = { view, pki, clock }
+    await requireNotRevoked(
+      values.machine ? `${machineIdentity.userPrefix}${name}` : name,
+      view,
+      io.drain,
+    )
     const { record, kubeconfig } = await create(
       name,
       { ...values, server: values.server ?? server },
@@ -145,6 +151,24 @@ async function requireFree(file: string): Promise<void> {
     throw new CommandFailed('FILE_EXISTS', `${file} exists already and is not overwritten`, {
       hint: 'choose another file with --out, or replace this one by naming it there',
     })
+}
+
+/** Its certificate would be refused, and taking the name off the list would bring the old certificates back. */
+async function requireNotRevoked(
+  user: string,
+  view: ClusterView,
+  signal: AbortSignal,
+): Promise<void> {
+  const { listRevocations } = await import('../../authn/index.ts')
+  const { revocations } = await listRevocations(view, signal)
+  if (!revocations.some(({ type, value }) => type === 'user' && value === user)) return
+  throw new CommandFailed(
+    'USER_REVOKED',
+    `user ${user} is revoked, and so would be a new certificate`,
+    {
+      hint: 'choose another name; or revoke each old certificate (`sallyport user list`, `user revoke --serial`), and only then take the name off the ConfigMap kube-system/sallyport-revoked',
+    },
+  )
 }
 
 function requireOptions(name: string, { machine, namespace, group, server }: Values): void {
