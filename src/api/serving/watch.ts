@@ -18,6 +18,7 @@ import {
 import { streamForm, writePaced } from './response.ts'
 import { includeObject } from './views.ts'
 import { type EventEncoder, errorLine, writeShared } from './watch-events.ts'
+import { PacedLines, WatchTurns } from './watch-turns.ts'
 
 /** What a watch request asks for. */
 export interface WatchQuery {
@@ -102,11 +103,15 @@ export const defaultWatchLimits: WatchLimits = {
   maxUnreadBytes: 16 * 2 ** 20,
 }
 
+/** Of the process, as the event loop is. */
+const turns = new WatchTurns()
+
 /** One open watch: writes lines to its client until somebody ends it. */
 class OpenWatch {
   readonly #call: ApiCall
   readonly #limits: WatchLimits
   readonly #timers: NodeJS.Timeout[] = []
+  readonly #lines = new PacedLines(turns, (line) => writeShared(this.#call.response, line))
   readonly ended: Promise<void>
   #subscription: Subscription | undefined
   #end: () => void = () => {}
@@ -125,8 +130,9 @@ class OpenWatch {
 
   write(line: Buffer): void {
     if (!this.#open || line.length === 0) return
-    writeShared(this.#call.response, line)
-    if (this.#call.response.writableLength > this.#limits.maxUnreadBytes) this.cut()
+    this.#lines.write(line)
+    const unread = this.#lines.waitingBytes + this.#call.response.writableLength
+    if (unread > this.#limits.maxUnreadBytes) this.cut()
   }
 
   writeAll(lines: readonly Buffer[]): void {
@@ -153,12 +159,14 @@ class OpenWatch {
   /** Ends in good order: the client may come back and resume. */
   end(): void {
     if (!this.#close()) return
+    this.#lines.flush()
     this.#call.response.end()
   }
 
   /** Ends a client that does not read: what is unread is dropped with the connection. */
   cut(): void {
     if (!this.#close()) return
+    this.#lines.drop()
     // Without an error, HTTP/2 would end the stream as if it were complete.
     this.#call.response.destroy(new Error('the client does not read its watch'))
   }
