@@ -98,14 +98,7 @@ async function refuseForeignAddresses(
   view: Pick<ClusterView, 'list'>,
   signal: AbortSignal,
 ): Promise<void> {
-  const before = new Set(addressesOf(attempt.oldObject))
-  const listed = addressesOf(attempt.object)
-  if (listed.length > maxNodeAddresses && listed.length > before.size)
-    throw refusal(attempt, `${who} is not allowed to list more than ${maxNodeAddresses} addresses`)
-  const added = new Map(
-    listed.flatMap((address) => (before.has(address) ? [] : [[hostKey(address), address]])),
-  )
-  for (const key of added.keys()) if (isEverywhere(key)) added.delete(key)
+  const added = addedHosts(who, attempt)
   if (added.size === 0) return
   let comparisons = 0
   for (const [kind, hostsOf] of hostsByKind) {
@@ -127,6 +120,19 @@ async function refuseForeignAddresses(
       await nextTurn()
     }
   }
+}
+
+/** The addresses and names that are new in a Node, by their keys; loopback is on every machine. */
+function addedHosts(who: string, attempt: WriteAttempt): ReadonlyMap<string, string> {
+  const before = new Set(addressesOf(attempt.oldObject))
+  const listed = addressesOf(attempt.object)
+  if (listed.length > maxNodeAddresses && listed.length > before.size)
+    throw refusal(attempt, `${who} is not allowed to list more than ${maxNodeAddresses} addresses`)
+  const added = new Map(
+    listed.flatMap((address) => (before.has(address) ? [] : [[hostKey(address), address]])),
+  )
+  for (const key of added.keys()) if (isEverywhere(key)) added.delete(key)
+  return added
 }
 
 function statusField(object: KubeObject, field: string): unknown {
@@ -165,7 +171,6 @@ function hostKey(host: string): string {
   return isIPv4(mapped) ? mapped : address
 }
 
-/** Loopback is on every machine. */
 const isEverywhere = (key: string): boolean =>
   key === 'localhost' || (isIP(key) !== 0 && loopback.check(key, familyOf(key)))
 
