@@ -5,7 +5,7 @@ export interface TurnLimits {
 }
 
 /** A few milliseconds of encryption and system calls. */
-export const defaultTurnLimits: TurnLimits = { maxBytes: 4 * 2 ** 20, maxWrites: 250 }
+const defaultTurnLimits: TurnLimits = { maxBytes: 4 * 2 ** 20, maxWrites: 250 }
 
 /**
  * Divides the events of one commit among turns of the event loop: one object may go to thousands of watches, and other
