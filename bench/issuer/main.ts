@@ -7,7 +7,7 @@ import { type Order, readOrder, report } from '../credentials/report.ts'
 import { startSallyport } from '../sallyport.ts'
 import { documentsOf, measureDocuments, measureReviews } from './measure-servers.ts'
 import { measureTokens } from './measure-tokens.ts'
-import { type Measured, startDocumentListener, startNginx, startPeerWithOurKey } from './servers.ts'
+import { type Measured, startDocumentServer, startNginx, startPeerWithOurKey } from './servers.ts'
 
 /** Tokens beside jose and go-oidc, reviews beside kube-apiserver, documents beside nginx. */
 
@@ -25,7 +25,7 @@ async function measureServers(directory: string, order: Order): Promise<Figure[]
       started.push(peer)
       reviewers.set('kube-apiserver', peer)
     } else console.error(missing)
-    const listener = await startDocumentListener(sallyport)
+    const listener = await startDocumentServer(sallyport)
     started.push(listener)
     const nginx = await startNginx(join(directory, 'nginx'), sallyport, await documentsOf(ours))
     if (nginx) started.push(nginx)

@@ -26,7 +26,7 @@ export function startPeerWithOurKey(directory: string, ours: Sallyport): Promise
 const directoryOf = ({ kubeconfig }: Sallyport): string => join(kubeconfig, '..')
 
 /** `sallyport issuer serve` with the documents and the certificate of a server. */
-export async function startDocumentListener(ours: Sallyport): Promise<Measured> {
+export async function startDocumentServer(ours: Sallyport): Promise<Measured> {
   const data = join(directoryOf(ours), 'data')
   const what = [command, 'issuer', 'serve', '--data-dir', data, '--port', '0', '--output', 'json']
   const certificate = ['--tls-cert-file', join(data, 'pki', 'apiserver.crt')]

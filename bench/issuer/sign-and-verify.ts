@@ -6,7 +6,7 @@ import {
   KeySet,
   parseClaims,
   parseCompactJws,
-  signCompactJwsAside,
+  signCompactJwsAsync,
   signingKey,
   textClaim,
 } from '../../src/jose/index.ts'
@@ -21,7 +21,7 @@ const key = signingKey(createPrivateKey(order.privatePem))
 const operations = {
   sign() {
     const header = { kid: key.kid }
-    return () => signCompactJwsAside(header, JSON.stringify(order.claims), key)
+    return () => signCompactJwsAsync(header, JSON.stringify(order.claims), key)
   },
   verify() {
     const keys = new KeySet([key.publicKey])

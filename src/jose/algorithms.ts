@@ -7,24 +7,24 @@ import {
   timingSafeEqual,
 } from 'node:crypto'
 
-/** The ways to sign that are our own; each key has exactly one. */
+/** The algorithms that we sign with; each key has exactly one. */
 export type Algorithm = 'RS256' | 'ES256' | 'ES384' | 'ES512' | 'HS256'
 
-/** All that an RSA key of somebody else may be used with. */
+/** The algorithms that an RSA key of another issuer may be used with. */
 export const rsaAlgorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'] as const
 
-/** The ways to sign that we know, our own and those of others. */
+/** The algorithms that we verify: ours and those of other issuers. */
 export type KnownAlgorithm = Algorithm | (typeof rsaAlgorithms)[number]
 
 interface Scheme {
   readonly digest: string
   readonly rsa?: typeof pkcs1 | typeof pss
-  /** Bytes of a signature, where the algorithm fixes them. */
+  /** Length of a signature in bytes, if the algorithm fixes it. */
   readonly length?: number
 }
 
 const pkcs1 = { padding: constants.RSA_PKCS1_PADDING }
-// RFC 7518 section 3.5: the salt is as long as the digest.
+// RFC 7518 §3.5: the salt has the length of the digest.
 const pss = {
   padding: constants.RSA_PKCS1_PSS_PADDING,
   saltLength: constants.RSA_PSS_SALTLEN_DIGEST,
@@ -43,7 +43,7 @@ const schemes: Readonly<Record<KnownAlgorithm, Scheme>> = {
   HS256: { digest: 'sha256', length: 32 },
 }
 
-/** A key with the one algorithm that it may be used with. */
+/** A key and the only algorithm that it may be used with. */
 export interface AlgorithmKey<Alg extends KnownAlgorithm = KnownAlgorithm> {
   readonly alg: Alg
   readonly key: KeyObject
@@ -57,18 +57,18 @@ const optionsOf = ({ key, alg }: AlgorithmKey) => {
   return rsa ? { key, ...rsa } : { key, dsaEncoding: 'ieee-p1363' as const }
 }
 
-/** Signs at once, on this thread. */
+/** Signs synchronously. */
 export function signBytes(signer: AlgorithmKey, input: Uint8Array): Buffer {
   if (signer.alg === 'HS256') return mac(signer, input)
   return cryptoSign(schemes[signer.alg].digest, input, optionsOf(signer))
 }
 
-/** These take less time than the way to another thread and back. */
-const quick: readonly KnownAlgorithm[] = ['HS256', 'ES256']
+/** Faster than a round trip to the thread pool. */
+const fastAlgorithms: readonly KnownAlgorithm[] = ['HS256', 'ES256']
 
-/** Signs without holding up others: what takes long, as RSA does, is done on the thread pool. */
-export async function signBytesAside(signer: AlgorithmKey, input: Uint8Array): Promise<Buffer> {
-  if (quick.includes(signer.alg)) return signBytes(signer, input)
+/** Signs on the thread pool if the algorithm is slow, as RSA is. */
+export async function signBytesAsync(signer: AlgorithmKey, input: Uint8Array): Promise<Buffer> {
+  if (fastAlgorithms.includes(signer.alg)) return signBytes(signer, input)
   return new Promise((resolve, reject) => {
     cryptoSign(schemes[signer.alg].digest, input, optionsOf(signer), (error, signature) => {
       if (error) reject(error)
@@ -77,7 +77,7 @@ export async function signBytesAside(signer: AlgorithmKey, input: Uint8Array): P
   })
 }
 
-/** Whether a signature is the key's own over exactly these bytes. */
+/** Whether the key made this signature over exactly these bytes. */
 export function isSignedBy(
   verifier: AlgorithmKey,
   input: Uint8Array,

@@ -35,7 +35,7 @@ describe('times', () => {
   })
 
   test('a token may not live longer than the longest', () => {
-    const strict = { ...rules, longestSeconds: 100 }
+    const strict = { ...rules, maxLifetimeSeconds: 100 }
     expect(codeOf(() => checkTimes({ exp: now + 90, iat: now - 10 }, strict))).toBe('accepted')
     expect(codeOf(() => checkTimes({ exp: now + 91, iat: now - 10 }, strict))).toBe(
       'lives-too-long',

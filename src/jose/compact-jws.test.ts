@@ -7,7 +7,7 @@ import {
   parseCompactJws,
   parseDetachedJws,
   signCompactJws,
-  signCompactJwsAside,
+  signCompactJwsAsync,
   signDetachedJws,
 } from './compact-jws.ts'
 import { TokenRefused } from './errors.ts'
@@ -36,7 +36,7 @@ function refusal(token: string, set = keys): string {
 test.each(algorithms)('%s: what was signed is verified, on either thread', async (alg) => {
   const signer = signers[alg]
   expect(refusal(sign(signer))).toBe('accepted')
-  expect(refusal(await signCompactJwsAside({ kid: signer.kid }, '{}', signer))).toBe('accepted')
+  expect(refusal(await signCompactJwsAsync({ kid: signer.kid }, '{}', signer))).toBe('accepted')
 })
 
 test('the header has the algorithm and what was given, nothing else', () => {

@@ -1,40 +1,37 @@
-import { type AlgorithmKey, isSignedBy, signBytes, signBytesAside } from './algorithms.ts'
+import { type AlgorithmKey, isSignedBy, signBytes, signBytesAsync } from './algorithms.ts'
 import { TokenRefused } from './errors.ts'
+import { maxKidLength, maxTokenLength } from './limits.ts'
 import { type JsonObject, member, parseJsonObject } from './strict-json.ts'
 
-/** Decodes base64url; undefined unless the text is the one canonical spelling of its bytes. */
+/** Decodes base64url; undefined unless the text is the canonical encoding of its bytes. */
 export function decodeBase64url(text: string): Buffer | undefined {
-  // Node.js skips what it does not know and drops stray bits, so one signature would have many spellings.
+  // Node.js skips invalid characters and trailing bits, so one signature would have many encodings.
   if (!/^[\w-]*$/.test(text)) return undefined
   const bytes = Buffer.from(text, 'base64url')
   return bytes.toString('base64url') === text ? bytes : undefined
 }
 
-/** More characters than any token needs: those of Kubernetes have about 1200. */
-export const longestToken = 16 * 1024
-const longestKid = 1024
-
-/** A compact JWS that was taken apart and not yet verified. */
+/** A compact JWS that was parsed, but not verified. */
 export interface CompactJws {
   readonly header: JwsHeader
   readonly payload: Buffer
   readonly signature: Buffer
-  /** What the signature is over. */
+  /** The signed bytes. */
   readonly input: Buffer
 }
 
-/** What the protected header says, of what we heed. */
+/** The members of the protected header that are used. */
 export interface JwsHeader {
   readonly alg: string
   readonly kid?: string
   readonly typ?: string
-  /** Every member; those that name keys or places of keys are never followed. */
+  /** Every member; those with keys or URLs of keys (`jwk`, `jku`, `x5u`) are never used. */
   readonly members: JsonObject
 }
 
-/** Takes a compact JWS apart; throws TokenRefused unless every byte is as it must be. */
+/** Parses a compact JWS (RFC 7515 §3.1) strictly; throws TokenRefused. */
 export function parseCompactJws(token: string): CompactJws {
-  if (token.length > longestToken) throw new TokenRefused('too-large', 'the token is too long')
+  if (token.length > maxTokenLength) throw new TokenRefused('too-large', 'the token is too long')
   const parts = token.split('.')
   const [header = '', payload = '', signature = ''] = parts
   if (parts.length !== 3)
@@ -47,7 +44,7 @@ export function parseCompactJws(token: string): CompactJws {
   }
 }
 
-/** Takes a detached JWS (`header..signature`) apart and puts its payload in. */
+/** Parses a detached JWS (`header..signature`, RFC 7515 appendix F) of this payload. */
 export function parseDetachedJws(jws: string, payload: Uint8Array): CompactJws {
   const parts = jws.split('.')
   const [header = '', middle = '', signature = ''] = parts
@@ -61,11 +58,11 @@ export function parseDetachedJws(jws: string, payload: Uint8Array): CompactJws {
   }
 }
 
-/** Whether the JWS was signed with this key, by the key's own algorithm and no other. */
+/** Whether the JWS was signed with this key and its algorithm. */
 export const isVerifiedBy = (jws: CompactJws, key: AlgorithmKey): boolean =>
   jws.header.alg === key.alg && isSignedBy(key, jws.input, jws.signature)
 
-/** Signs a payload; the header gets the key's algorithm first. */
+/** Signs a payload synchronously; `alg` of the header is that of the key. */
 export function signCompactJws(
   header: JsonObject,
   payload: Uint8Array | string,
@@ -75,18 +72,18 @@ export function signCompactJws(
   return `${input.toString('latin1')}.${signBytes(key, input).toString('base64url')}`
 }
 
-/** Signs a payload without holding up others; the header gets the key's algorithm first. */
-export async function signCompactJwsAside(
+/** Signs a payload, on the thread pool if the algorithm is slow; `alg` of the header is that of the key. */
+export async function signCompactJwsAsync(
   header: JsonObject,
   payload: Uint8Array | string,
   key: AlgorithmKey,
 ): Promise<string> {
   const input = signingInput(encodeHeader(header, key), Buffer.from(payload))
-  const signature = await signBytesAside(key, input)
+  const signature = await signBytesAsync(key, input)
   return `${input.toString('latin1')}.${signature.toString('base64url')}`
 }
 
-/** Signs a payload that is sent on its own: `header..signature`. */
+/** Signs a payload that is sent separately: `header..signature`. */
 export function signDetachedJws(
   header: JsonObject,
   payload: Uint8Array | string,
@@ -97,10 +94,10 @@ export function signDetachedJws(
   return `${encoded}..${signature.toString('base64url')}`
 }
 
-/** A header that names its algorithm keeps its order, which is then part of the signature. */
+/** A header with `alg` keeps its order of members, else `alg` is the first. */
 function encodeHeader(header: JsonObject, { alg }: AlgorithmKey): string {
-  const whole = Object.hasOwn(header, 'alg') ? { ...header, alg } : { alg, ...header }
-  return Buffer.from(JSON.stringify(whole)).toString('base64url')
+  const complete = Object.hasOwn(header, 'alg') ? { ...header, alg } : { alg, ...header }
+  return Buffer.from(JSON.stringify(complete)).toString('base64url')
 }
 
 const signingInput = (header: string, payload: Uint8Array): Buffer =>
@@ -114,15 +111,15 @@ function decodePart(text: string, name: string): Buffer {
 
 function parseHeader(bytes: Uint8Array): JwsHeader {
   const members = parseJsonObject(bytes)
-  if (!members) throw new TokenRefused('bad-header', "the token's header is not one JSON object")
+  if (!members) throw new TokenRefused('bad-header', "the token's header is not a JSON object")
   const alg = member(members, 'alg')
   const kid = member(members, 'kid')
   const typ = member(members, 'typ')
   if (typeof alg !== 'string')
-    throw new TokenRefused('bad-algorithm', 'the token names no algorithm')
-  // An extension that must be understood, and we understand none.
+    throw new TokenRefused('bad-algorithm', 'the token has no algorithm (alg)')
+  // RFC 7515 §4.1.11: unsupported critical extensions must be rejected, and none is supported.
   if (Object.hasOwn(members, 'crit') || Object.hasOwn(members, 'b64'))
-    throw new TokenRefused('bad-header', 'the token demands an extension that is not supported')
+    throw new TokenRefused('bad-header', 'the token requires an unsupported extension')
   if (!isKid(kid)) throw new TokenRefused('bad-header', "the token's kid is not a short string")
   if (typ !== undefined && typeof typ !== 'string')
     throw new TokenRefused('bad-header', "the token's typ is not a string")
@@ -135,4 +132,4 @@ function parseHeader(bytes: Uint8Array): JwsHeader {
 }
 
 const isKid = (kid: unknown): kid is string | undefined =>
-  kid === undefined || (typeof kid === 'string' && kid !== '' && kid.length <= longestKid)
+  kid === undefined || (typeof kid === 'string' && kid !== '' && kid.length <= maxKidLength)

@@ -1,6 +1,6 @@
 import { SallyportError } from '../core/index.ts'
 
-/** Why a token or a key is not accepted; stable, for logs, metrics and tables. */
+/** Why a token was rejected; stable, for logs and metrics. */
 export type RefusalCode =
   | 'malformed'
   | 'too-large'
@@ -13,7 +13,7 @@ export type RefusalCode =
   | 'expired'
   | 'lives-too-long'
 
-/** A token is refused; the message says why without repeating any of it. */
+/** A token was rejected. The message has the reason and no part of the token. */
 export class TokenRefused extends SallyportError {
   readonly code: RefusalCode
 

@@ -31,7 +31,7 @@ test.each([
   ['a symmetric key', '{"keys":[{"kty":"oct","k":"x"}]}'],
   ['a PEM block', '{"note":"-----BEGIN PRIVATE KEY-----"}'],
 ])('a document with %s is never published', (_name, text) => {
-  expect(() => refusePrivateMembers(Buffer.from(text))).toThrow(/about to be published/)
+  expect(() => refusePrivateMembers(Buffer.from(text))).toThrow(/refusing to publish/)
 })
 
 describe('a JWK of others', () => {

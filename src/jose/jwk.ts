@@ -17,7 +17,7 @@ export interface PublicJwk {
   readonly e?: string
 }
 
-/** The JWK of a public key, built member by member so that nothing private can slip in. */
+/** The JWK of a public key, built member by member so that it cannot have private ones. */
 export function publicJwk({ key, kid, alg }: VerificationKey<KnownAlgorithm>): PublicJwk {
   if (key.type !== 'public') throw new KeyRefused('only a public key can be published')
   const { kty = '', crv, x, y, n, e } = key.export({ format: 'jwk' })
@@ -34,7 +34,7 @@ export function publicJwk({ key, kid, alg }: VerificationKey<KnownAlgorithm>): P
   }
 }
 
-/** The bytes of a JWK set; refuses to make one that holds anything private. */
+/** The bytes of a JWK set; throws KeyRefused if it would have a private member. */
 export function renderJwks(keys: readonly VerificationKey<KnownAlgorithm>[]): Buffer {
   const bytes = Buffer.from(JSON.stringify({ keys: keys.map(publicJwk) }))
   refusePrivateMembers(bytes)
@@ -43,27 +43,27 @@ export function renderJwks(keys: readonly VerificationKey<KnownAlgorithm>[]): Bu
 
 const privateMembers = new Set(['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'])
 
-/** Throws if a document that is about to be published has a member of a private key, or a PEM block, anywhere. */
+/** Throws KeyRefused if a document to be published has a member of a private key, or a PEM block, at any depth. */
 export function refusePrivateMembers(bytes: Uint8Array): void {
   const text = Buffer.from(bytes).toString('utf8')
   if (text.includes('-----BEGIN'))
-    throw new KeyRefused('a PEM block was about to be published in a document of public keys')
+    throw new KeyRefused('refusing to publish a PEM block in a JWK set')
   JSON.parse(text, (name: string, value: unknown) => {
     if (privateMembers.has(name))
-      throw new KeyRefused(`the private member ${name} was about to be published`)
+      throw new KeyRefused(`refusing to publish the private member ${name} in a JWK set`)
     return value
   })
 }
 
-/** Reads a JWK of somebody else as a verification key; undefined if it is not for verifying signatures of a kind we know. */
+/** Parses a JWK as a verification key; undefined if it is not for verifying signatures with a supported algorithm. */
 export function parseJwk(value: unknown): VerificationKey | undefined {
   const { key, alg } = readJwk(value) ?? {}
   return alg === undefined || alg === key?.alg ? key : undefined
 }
 
 /**
- * Reads a JWK of a provider, once for each algorithm that it may verify by: the one that it names, or else those
- * of its kind that are accepted. An algorithm of ours that it could have counts anyway, so that the key is known.
+ * Parses a JWK of a provider, once for each algorithm that it may be used with: its `alg`, or else the accepted ones
+ * for its key type. The default algorithm of the type is always included, so that the key id is known.
  */
 export function parseProviderJwk(
   value: unknown,
@@ -71,14 +71,14 @@ export function parseProviderJwk(
 ): VerificationKey<KnownAlgorithm>[] {
   const { key, alg } = readJwk(value) ?? {}
   if (!key) return []
-  const ways = key.alg === 'RS256' ? rsaAlgorithms : [key.alg]
-  return ways
-    .filter((way) => way === key.alg || accepted.includes(way))
-    .filter((way) => alg === undefined || alg === way)
-    .map((way) => ({ ...key, alg: way }))
+  const candidates = key.alg === 'RS256' ? rsaAlgorithms : [key.alg]
+  return candidates
+    .filter((each) => each === key.alg || accepted.includes(each))
+    .filter((each) => alg === undefined || alg === each)
+    .map((each) => ({ ...key, alg: each }))
 }
 
-/** The key under the id that it was given, and the algorithm that it names. */
+/** The key with the `kid` of the JWK, and the `alg` of the JWK. */
 function readJwk(
   value: unknown,
 ): { readonly key: VerificationKey; readonly alg: unknown } | undefined {

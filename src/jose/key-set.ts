@@ -5,12 +5,15 @@ import type { VerificationKey } from './keys.ts'
 
 type AnyKey = VerificationKey<KnownAlgorithm>
 
-/** The keys that may have signed a token. */
+/** A key id, and its key once for each algorithm that it may be used with. */
+export type KeysById = ReadonlyMap<string, readonly AnyKey[]>
+
+/** Keys that verify tokens, by key id. */
 export class KeySet {
   readonly keys: readonly AnyKey[]
-  readonly #byId: ReadonlyMap<string, readonly AnyKey[]>
+  readonly byId: KeysById
 
-  /** The same key twice counts once for each algorithm; two keys under one id are refused. */
+  /** Duplicates are removed; throws KeyRefused for two different keys with one id. */
   constructor(keys: readonly AnyKey[]) {
     const byId = new Map<string, AnyKey[]>()
     for (const key of keys) {
@@ -20,33 +23,33 @@ export class KeySet {
       if (!known.some(({ alg }) => alg === key.alg)) known.push(key)
       byId.set(key.kid, known)
     }
-    this.#byId = byId
+    this.byId = byId
     this.keys = [...byId.values()].flat()
   }
 
-  /** The algorithms of the keys, each once, sorted. */
+  /** The algorithms of the keys, sorted and without duplicates. */
   get algorithms(): KnownAlgorithm[] {
     return [...new Set(this.keys.map(({ alg }) => alg))].sort()
   }
 
   has(kid: string): boolean {
-    return this.#byId.has(kid)
+    return this.byId.has(kid)
   }
 
-  /** The key that signed the token; a token that names none is tried with all. Throws TokenRefused. */
+  /** The key that signed the token; all are tried for a token without `kid`. Throws TokenRefused. */
   verify(jws: CompactJws): AnyKey {
     const candidates = this.#candidates(jws.header.kid)
     if (candidates.length === 0)
-      throw new TokenRefused('unknown-key', 'the token was signed with a key that is not known')
+      throw new TokenRefused('unknown-key', 'the token was signed with an unknown key')
     const usable = candidates.filter(({ alg }) => alg === jws.header.alg)
     if (usable.length === 0)
-      throw new TokenRefused('bad-algorithm', "the token's algorithm is not the one of its key")
+      throw new TokenRefused('bad-algorithm', "the token's algorithm is not that of its key")
     const signer = usable.find((key) => isVerifiedBy(jws, key))
-    if (!signer) throw new TokenRefused('bad-signature', "the token's signature is wrong")
+    if (!signer) throw new TokenRefused('bad-signature', "the token's signature is invalid")
     return signer
   }
 
   #candidates(kid: string | undefined): readonly AnyKey[] {
-    return kid === undefined ? this.keys : (this.#byId.get(kid) ?? [])
+    return kid === undefined ? this.keys : (this.byId.get(kid) ?? [])
   }
 }

@@ -98,11 +98,11 @@ describe('PEM files', () => {
       .toString()
 
   test.each([
-    ['no block', 'nothing here', /keys\.pem has no key/],
+    ['no block', 'nothing here', /keys\.pem contains no key/],
     [
       'a broken block',
       '-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----',
-      /PUBLIC KEY that cannot be read/,
+      /invalid block PUBLIC KEY/,
     ],
     ['a passphrase', encrypted('pkcs8'), /passphrase/],
     ['a passphrase in the old form', encrypted('pkcs1'), /passphrase/],
@@ -114,13 +114,13 @@ describe('PEM files', () => {
   test('a key that cannot be used is refused with the name of its file', () => {
     const short = generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey
     const text = pem(short, 'pkcs8')
-    expect(() => signingKeyFromPem(text, 'sa.key')).toThrow('sa.key: an RSA key of 1024 bits')
-    expect(() => publicKeysFromPem(text, 'sa.pub')).toThrow('sa.pub: an RSA key of 1024 bits')
+    expect(() => signingKeyFromPem(text, 'sa.key')).toThrow('sa.key: the RSA key of 1024 bits')
+    expect(() => publicKeysFromPem(text, 'sa.pub')).toThrow('sa.pub: the RSA key of 1024 bits')
   })
 
   test('a file with public keys only cannot sign', () => {
     expect(() => signingKeyFromPem(pem(createPublicKey(rsa), 'spki'), 'keys.pem')).toThrow(
-      /keys\.pem has no private key/,
+      /keys\.pem contains no private key/,
     )
   })
 })

@@ -1,9 +1,11 @@
-/** An object as JSON had it; read its members with `member`, never by their names alone. */
+import { maxJsonDepth } from './limits.ts'
+
+/** A parsed JSON object; its members are read with `member`, which ignores inherited ones. */
 export type JsonObject = Readonly<Record<string, unknown>>
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** Reads bytes as one JSON object; undefined for anything else, for bad UTF-8 and for what two readers could take in two ways. */
+/** Parses bytes as a JSON object; undefined for other values, invalid UTF-8, and documents that parsers could read differently. */
 export function parseJsonObject(bytes: Uint8Array): JsonObject | undefined {
   try {
     const text = utf8.decode(bytes)
@@ -14,7 +16,7 @@ export function parseJsonObject(bytes: Uint8Array): JsonObject | undefined {
   }
 }
 
-/** A member that the object itself has, not one that every object inherits. */
+/** An own member of the object, never an inherited one. */
 export const member = (object: JsonObject, name: string): unknown =>
   Object.hasOwn(object, name) ? object[name] : undefined
 
@@ -22,39 +24,36 @@ export const member = (object: JsonObject, name: string): unknown =>
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Nobody needs more, and readers that recurse have a stack. */
-const deepest = 32
-
-/** The names of an object that is open; an array has none. */
+/** The member names of an open object; undefined for an array. */
 type Names = Set<string> | undefined
 
-/** Looks for members that come twice or change prototypes, and for depth; the text is known to be JSON. */
+/** Whether valid JSON has duplicate members, `__proto__`, or too many levels. */
 function isAmbiguous(text: string): boolean {
   const open: Names[] = []
   for (let at = 0; at < text.length; at++) {
-    const sign = text[at]
-    if (sign === '"') {
+    const character = text[at]
+    if (character === '"') {
       const end = endOfString(text, at)
-      if (isName(text, end) && !takesName(open.at(-1), text.slice(at + 1, end))) return true
+      if (isName(text, end) && !addName(open.at(-1), text.slice(at + 1, end))) return true
       at = end
-    } else if (sign === '{' || sign === '[') {
-      if (open.push(sign === '{' ? new Set() : undefined) > deepest) return true
-    } else if (sign === '}' || sign === ']') open.pop()
+    } else if (character === '{' || character === '[') {
+      if (open.push(character === '{' ? new Set() : undefined) > maxJsonDepth) return true
+    } else if (character === '}' || character === ']') open.pop()
   }
   return false
 }
 
-/** Where the string that begins at `start` has its closing quote. */
+/** The index of the closing quote of the string that begins at `start`. */
 function endOfString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); ; end = text.indexOf('"', end + 1)) {
     let before = end - 1
     while (text[before] === '\\') before--
-    // Escapes go in pairs of signs, so an even number of backslashes leaves the quote alone.
+    // After an even number of backslashes the quote is not escaped.
     if ((end - before) % 2 === 1) return end
   }
 }
 
-/** Whether a colon follows, and so the string that ends here names a member. */
+/** Whether a colon follows, so that the string is a member name. */
 function isName(text: string, end: number): boolean {
   let next = end + 1
   while (text[next] === ' ' || text[next] === '\n' || text[next] === '\r' || text[next] === '\t')
@@ -62,9 +61,9 @@ function isName(text: string, end: number): boolean {
   return text[next] === ':'
 }
 
-/** Notes a name; false for one that was there before, in whatever spelling, or that no object may have. */
-function takesName(names: Names, spelled: string): boolean {
-  const name: unknown = spelled.includes('\\') ? JSON.parse(`"${spelled}"`) : spelled
+/** Adds a member name; false for a duplicate in any escaping, and for `__proto__`. */
+function addName(names: Names, escaped: string): boolean {
+  const name: unknown = escaped.includes('\\') ? JSON.parse(`"${escaped}"`) : escaped
   if (typeof name !== 'string' || !names || names.has(name) || name === '__proto__') return false
   names.add(name)
   return true

@@ -14,7 +14,7 @@ import {
 } from '../../src/core/index.ts'
 import { addressTest, isDialable, rangeTest } from '../../src/http/address-rules.ts'
 import { platformAddresses, registeredAddresses } from '../../src/http/special-addresses.ts'
-import { fetchDocument } from '../../src/issuer/relying-party/fetch-document.ts'
+import { fetchProviderDocument } from '../../src/issuer/relying-party/provider-keys.ts'
 import { dialTarget } from '../../src/tunnel/agent/targets/dial-target.ts'
 import { Slots } from '../../src/tunnel/agent/targets/slots.ts'
 
@@ -173,9 +173,9 @@ test.each([
     const blocked = forms.filter((ip) => !isAllowedAddress(ip))
     expect(blocked.length).toBeGreaterThan(100)
     const fetchAt = (ip: string): Promise<unknown> =>
-      fetchDocument(new URL('https://issuer.example/'), {
+      fetchProviderDocument(new URL('https://issuer.example/'), {
         isAllowedAddress,
-        allowsHttpOnLoopback: false,
+        allowHttp: 'never',
         timeoutMs: 5_000,
         maxBytes: 1_000,
         // One of several addresses is enough, in whichever place.
@@ -185,9 +185,9 @@ test.each([
             { address: ip, family: ip.includes(':') ? 6 : 4 },
           ]),
       })
-    expect(
-      await notRefused(blocked, fetchAt, /which is private: allow it if this is meant/),
-    ).toEqual([])
+    expect(await notRefused(blocked, fetchAt, /is not allowed; private addresses must be/)).toEqual(
+      [],
+    )
   },
 )
 

@@ -115,7 +115,7 @@ describe('keys and their rotation', () => {
   test('rotate twice is refused while the first is under way', async () => {
     clock.jump(-91 * 60_000)
     const { code, stderr } = await run(server, 'rotate')
-    expect([code, stderr]).toEqual([1, expect.stringContaining('a rotation is under way')])
+    expect([code, stderr]).toEqual([1, expect.stringContaining('a rotation is in progress')])
   })
 
   test('rotate --now says what it breaks, and does it only with --yes [ISS-G5]', async () => {
@@ -222,7 +222,7 @@ describe('publishing', () => {
   })
 
   test.each([
-    ['that nobody serves', 'https://127.0.0.1:1', 'is it the address of an issuer'],
+    ['that nobody serves', 'https://127.0.0.1:1', 'check the URL of the issuer'],
     ['below which nothing is public', '/api', 'give a kubeconfig of the cluster instead'],
   ])('a URL %s is told apart from one with a private CA', async (_what, url, hint) => {
     const ca = join(scratch, 'ca.crt')

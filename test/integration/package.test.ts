@@ -58,8 +58,23 @@ const foreign = (modules: readonly string[]): string[] =>
   modules.filter((module) => !isOurs(module) && !module.startsWith('node:'))
 
 /** What everybody may hold, and what only some need besides: of rooms that the server has too, the named files. */
-const allowed = ['core/', 'kubeconfig/', 'credentials/', 'client/']
-const relyingParty = ['http/', 'jose/', 'issuer/relying-party/', 'issuer/tokens/claims.js']
+const allowed = [
+  'core/',
+  'kubeconfig/',
+  'credentials/',
+  'client/',
+  'http/fetch/',
+  'http/fetch-document.js',
+  'http/address-rules.js',
+  'http/special-addresses.js',
+  'http/headers.js',
+]
+const relyingParty = [
+  'jose/',
+  'issuer/relying-party/',
+  'issuer/tokens/claims.js',
+  'issuer/limits.js',
+]
 const allowedBesides: Readonly<Record<string, readonly string[]>> = {
   './guard': ['addon/guard/', 'addon/token/', 'jose/', 'http/', 'pki/'],
   './discovery': [

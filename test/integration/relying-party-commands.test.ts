@@ -75,7 +75,7 @@ describe('issuer verify [ISS-P4]', () => {
       trust: 'unknown',
       recipient: 'unknown',
     })
-    expect(stdout).toContain('which is private')
+    expect(stdout).toContain('private addresses must be allowed')
   })
 
   test.each<[string, () => string, Record<string, string>, string]>([
@@ -83,13 +83,13 @@ describe('issuer verify [ISS-P4]', () => {
       'for others',
       () => issuer.serviceAccountToken({ audience: 'bank' }),
       { audience: 'failed', signature: 'passed' },
-      'is for "bank" and not for "vault"',
+      'the token has "bank", expected "vault"',
     ],
     [
       'that is dead and for others',
       () => issuer.serviceAccountToken({ audience: 'bank', claims: { exp: 1 } }),
       { audience: 'failed', times: 'failed', signature: 'passed' },
-      'not for "vault"',
+      'expected "vault"',
     ],
     [
       'with the signature of another',
@@ -100,13 +100,13 @@ describe('issuer verify [ISS-P4]', () => {
         return [one?.[0], one?.[1], other?.[2]].join('.')
       },
       { key: 'passed', signature: 'failed', times: 'passed' },
-      "the token's signature is wrong",
+      "the token's signature is invalid",
     ],
     [
       'of another',
       () => issuer.serviceAccountToken({ audience: 'vault', claims: { iss: 'https://x' } }),
       { issuer: 'failed', keys: 'skipped', audience: 'passed', times: 'passed' },
-      'of the issuer "https://x" and not of',
+      'the token has "https://x", expected',
     ],
     [
       'that is junk',
@@ -151,7 +151,7 @@ describe('issuer verify [ISS-P4]', () => {
   test.each([
     [[], 'give one of TOKEN'],
     [['a', '--token-file', 'b'], 'give one of TOKEN'],
-    [['a.b.c', '--issuer', 'http://issuer.example'], '--issuer is no https URL'],
+    [['a.b.c', '--issuer', 'http://issuer.example'], '--issuer is not an https URL'],
   ])('%j is wrong usage', async (args, words) => {
     const { code, stderr } = await verify(...args)
     expect([code, stderr]).toEqual([2, expect.stringContaining(words)])
@@ -230,8 +230,10 @@ describe('with a cluster', () => {
     const { code, stdout, stderr } = await runInProcess([...args, '--for', 'vault', '--for', 'aws'])
     expect(code).toBe(1)
     expect(stdout).toMatch(/^RELYING PARTY +VERDICT\naws +fails\nvault +fails\n/)
-    expect(stdout).toContain('answers 401 to whoever has no credential')
-    expect(stdout).toContain('-> open them to everybody with --service-account-issuer-public')
+    expect(stdout).toContain('responds with 401 to requests with no credential')
+    expect(stdout).toContain(
+      '-> serve them without authentication with --service-account-issuer-public',
+    )
     expect(stderr).toContain('does not work at aws, vault')
   })
 })
@@ -252,7 +254,7 @@ describe('doctor issuer [ISS-P5]', () => {
     const { error, relyingParties } = JSON.parse(bad.stdout)
     expect(error.code).toBe('ISSUER_UNFIT')
     const told = JSON.stringify(relyingParties)
-    for (const words of ['private addresses', 'no public CA', 'has the port'])
+    for (const words of ['private addresses', 'not signed by a public CA', 'has the port'])
       expect(told).toContain(words)
   })
 

@@ -8,14 +8,14 @@ import { createServer, type Server } from 'node:tls'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { BackendUpstreams } from '../../src/addon/service-proxy/upstreams.ts'
 import { keyByHandshake, keysByJwks } from '../../src/addon/token/verification-keys.ts'
-import { getVerified } from '../../src/bootstrap/discovery/https-get.ts'
-import { silentLogger, systemClock } from '../../src/core/index.ts'
-import { requestJson } from '../../src/credentials/sources/oidc/json-request.ts'
+import { fetchTraced } from '../../src/bootstrap/discovery/requests.ts'
+import { Secret, silentLogger, systemClock } from '../../src/core/index.ts'
+import { refreshTokens } from '../../src/credentials/sources/oidc-refresh.ts'
 import { dial, makeSecureContext } from '../../src/credentials/transport/dial.ts'
 import { tunnelThrough } from '../../src/credentials/transport/outbound-proxy.ts'
 import { labAuthority, labMaterial } from '../../src/http/tls-lab.suite.ts'
 import { requestStatus } from '../../src/http/upstream/index.ts'
-import { fetchDocument } from '../../src/issuer/relying-party/fetch-document.ts'
+import { fetchProviderDocument } from '../../src/issuer/relying-party/provider-keys.ts'
 import {
   type CertificateAuthority,
   issueKeyAndCertificate,
@@ -97,18 +97,23 @@ const clients: readonly (readonly [file: string, name: string, client: Client])[
     },
   ],
   [
-    'bootstrap/discovery/https-get.ts',
+    'http/fetch-document.ts',
     'discovery',
-    (roots, signal) =>
-      getVerified(
+    (ca, signal) =>
+      fetchTraced(
         { url: `https://${host}:${port}/`, timeoutMs: 5_000, signal, log: silentLogger },
-        { roots },
+        { ca },
       ),
   ],
   [
-    'credentials/sources/oidc/json-request.ts',
+    'http/fetch-document.ts',
     'OIDC provider',
-    (ca, signal) => requestJson({ url: `https://${host}:${port}/`, ca, signal }),
+    (ca, signal) =>
+      refreshTokens(
+        { issuer: `https://${host}:${port}`, clientId: 'me', ca: async () => ca },
+        new Secret('refresh'),
+        signal,
+      ),
   ],
   [
     'credentials/transport/dial.ts',
@@ -138,12 +143,12 @@ const clients: readonly (readonly [file: string, name: string, client: Client])[
       ),
   ],
   [
-    'issuer/relying-party/fetch-document.ts',
+    'http/fetch-document.ts',
     'relying party',
     (caPem) =>
-      fetchDocument(new URL(`https://${host}:${port}/`), {
+      fetchProviderDocument(new URL(`https://${host}:${port}/`), {
         isAllowedAddress: () => true,
-        allowsHttpOnLoopback: false,
+        allowHttp: 'never',
         caPem,
         timeoutMs: 5_000,
         maxBytes: 1_024,
@@ -163,7 +168,6 @@ const clients: readonly (readonly [file: string, name: string, client: Client])[
 /** Files that could connect by TLS and verify nothing, and why. */
 const others: Readonly<Record<string, string>> = {
   'credentials/transport/agent.ts': 'takes its connections from dial.ts',
-  'issuer/doctor/probe.ts': 'reports whether a certificate is trusted, and sends no secret',
 }
 
 test('[SEC-R2351] the certificate of an https proxy has the name of the proxy, not that of the target', async () => {

@@ -1,12 +1,12 @@
 import type { Clock, Logger } from '../../core/index.ts'
 import { openCaBundle } from '../token/ca-bundle.ts'
 import { AddonTokenRefused, type AddonUser, apiServerName } from '../token/claims.ts'
-import { RefreshedKeys } from '../token/refreshed-keys.ts'
 import {
   type AddonKeySource,
   keyByHandshake,
   keysByJwks,
   parseKeySet,
+  RemoteAddonKeys,
 } from '../token/verification-keys.ts'
 import { AddonTokenVerifier } from '../token/verifier.ts'
 import { X5cKeys } from '../token/x5c-keys.ts'
@@ -91,20 +91,20 @@ export async function openVerifier(
   const isBundleNeeded = x5c || handshake !== undefined || trust.caFile !== undefined
   const bundle = isBundleNeeded ? await openCaBundle({ file, log, signal }) : undefined
   const keys: AddonKeySource[] = []
-  const asked: RefreshedKeys[] = []
+  const remote: RemoteAddonKeys[] = []
   if (x5c && bundle) keys.push(new X5cKeys({ bundle, serverName, clock }))
   if (handshake && bundle) {
     const place = { ...handshake, serverName, bundle, clock }
     const load = (during: AbortSignal) => keyByHandshake(place, during)
-    asked.push(new RefreshedKeys({ name: 'handshake', load, clock, log, signal }))
+    remote.push(new RemoteAddonKeys({ name: 'handshake', load, clock, log, signal }))
   }
   if (jwks) {
     const load = async (during: AbortSignal) =>
       'load' in jwks
         ? parseKeySet(await jwks.load(during))
         : keysByJwks({ url: jwks.url, ...(bundle && { bundle }) }, during)
-    asked.push(new RefreshedKeys({ name: 'jwks', load, clock, log, signal }))
+    remote.push(new RemoteAddonKeys({ name: 'jwks', load, clock, log, signal }))
   }
-  await Promise.all(asked.map((source) => source.start()))
-  return new AddonTokenVerifier({ ...trust, keys: [...keys, ...asked], clock })
+  await Promise.all(remote.map((source) => source.start()))
+  return new AddonTokenVerifier({ ...trust, keys: [...keys, ...remote], clock })
 }

@@ -55,7 +55,7 @@ export interface ClaimRules {
   readonly issuer: string
   readonly nowMs: number
   readonly leewaySeconds: number
-  readonly longestSeconds: number
+  readonly maxLifetimeSeconds: number
 }
 
 /** Reads the claims of a token whose signature is good; throws TokenRefused or AddonTokenRefused. */

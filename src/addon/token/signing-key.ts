@@ -4,7 +4,7 @@ import {
   type Algorithm,
   type JsonObject,
   keyIdOf,
-  signCompactJwsAside,
+  signCompactJwsAsync,
   signingKey,
 } from '../../jose/index.ts'
 
@@ -44,7 +44,7 @@ export async function signAddonToken(
 ): Promise<string> {
   const header = { typ, kid, ...(x5c && { x5c }) }
   const payload = JSON.stringify(claims)
-  if (alg !== 'EdDSA') return signCompactJwsAside(header, payload, { alg, key })
+  if (alg !== 'EdDSA') return signCompactJwsAsync(header, payload, { alg, key })
   const input = `${segment(JSON.stringify({ alg, ...header }))}.${segment(payload)}`
   const signature = await signAside(null, Buffer.from(input, 'latin1'), key)
   return `${input}.${signature.toString('base64url')}`

@@ -1,8 +1,7 @@
 import { verify as cryptoVerify, type KeyObject, type X509Certificate } from 'node:crypto'
-import { request as requestPlain } from 'node:http'
-import { request } from 'node:https'
 import { connect } from 'node:tls'
-import { type Clock, responseTo, SallyportError, wellKnown } from '../../core/index.ts'
+import { type Clock, type Logger, SallyportError, wellKnown } from '../../core/index.ts'
+import { fetchDocument, urlProblem } from '../../http/fetch/index.ts'
 import {
   type CompactJws,
   isObject,
@@ -11,6 +10,7 @@ import {
   member,
   parseJsonObject,
   parseJwk,
+  RemoteKeySet,
   verificationKey,
 } from '../../jose/index.ts'
 import {
@@ -19,6 +19,15 @@ import {
   verifyServerCertificate,
 } from '../../pki/trust/index.ts'
 import type { CaBundle } from './ca-bundle.ts'
+import { AddonTokenRefused } from './claims.ts'
+import {
+  keyGraceMs,
+  keyRefreshMs,
+  maxJwksBytes,
+  maxKeyLoadMs,
+  maxKeyStaleMs,
+  minKeyCooldownMs,
+} from './limits.ts'
 import type { AddonAlgorithm } from './signing-key.ts'
 
 /** A public key that verifies add-on tokens, by its one algorithm. */
@@ -59,8 +68,64 @@ export interface AddonKeySource {
   ): AddonVerificationKey | undefined | Promise<AddonVerificationKey | undefined>
   /** Why it can know no key at the moment, if so. */
   readonly problem?: 'keys-unavailable' | undefined
-  /** Called whenever a key is no longer believed. */
-  onLess?(listener: () => void): void
+  /** Calls back whenever a key is no longer trusted. */
+  onRemoved?(listener: () => void): void
+}
+
+/** How keys are fetched and for how long. */
+export interface RemoteAddonKeysOptions {
+  readonly name: string
+  /** Fails rather than returning none. */
+  readonly load: (signal: AbortSignal) => Promise<readonly AddonVerificationKey[]>
+  readonly clock: Clock
+  readonly log: Logger
+  readonly signal: AbortSignal
+  /** Minimum time between two loads because of unknown key ids, or while no keys are available. */
+  readonly cooldownMs?: number
+}
+
+/** Keys that are fetched periodically, and at once when a token names an unknown one. */
+export class RemoteAddonKeys implements AddonKeySource {
+  readonly name: string
+  readonly #keys: RemoteKeySet<AddonVerificationKey>
+
+  constructor({ name, load, cooldownMs = minKeyCooldownMs, ...host }: RemoteAddonKeysOptions) {
+    this.name = name
+    this.#keys = new RemoteKeySet({
+      ...host,
+      log: host.log.child({ keys: name }),
+      load: async (signal) => ({
+        keys: new Map((await load(signal)).map((key) => [key.kid, key])),
+      }),
+      timeoutMs: maxKeyLoadMs,
+      refreshEveryMs: keyRefreshMs,
+      cooldownMs,
+      retryMs: cooldownMs,
+      graceMs: keyGraceMs,
+      maxStaleMs: maxKeyStaleMs,
+    })
+  }
+
+  /** Loads the keys for the first time and then periodically; without keys, tokens are rejected. */
+  start(): Promise<void> {
+    return this.#keys.start()
+  }
+
+  get problem(): AddonKeySource['problem'] {
+    return this.#keys.unavailable ? 'keys-unavailable' : undefined
+  }
+
+  async find({ header: { kid } }: CompactJws): Promise<AddonVerificationKey | undefined> {
+    if (kid === undefined) return undefined
+    const found = (await this.#keys.keysFor(kid)).get(kid)
+    if (!found && this.#keys.unavailable)
+      throw new AddonTokenRefused('keys-unavailable', `no current keys are known by ${this.name}`)
+    return found
+  }
+
+  onRemoved(listener: () => void): void {
+    this.#keys.onRemoved(() => listener())
+  }
 }
 
 /**
@@ -125,8 +190,6 @@ export function keyByHandshake(
   })
 }
 
-const maxBytes = 64 * 1024
-
 /** A JWK set cannot be asked for at an address where others could answer in its place. */
 class JwksAddressUnfit extends SallyportError {
   readonly code = 'JWKS_ADDRESS_UNFIT'
@@ -149,7 +212,29 @@ export async function keysByJwks(
   options: JwksOptions,
   signal: AbortSignal,
 ): Promise<readonly AddonVerificationKey[]> {
-  return parseKeySet(await fetchDocument(options, signal))
+  const { url, bundle, serverName, readToken } = options
+  const problem = urlProblem(url, 'loopback')
+  if (problem !== undefined)
+    throw new JwksAddressUnfit(
+      `the URL of the JWK set ${problem}: it must be an https address, or http on a loopback address`,
+    )
+  const token = await readToken?.()
+  const { status, body } = await fetchDocument(new URL(url), {
+    headers: {
+      accept: 'application/jwk-set+json, application/json',
+      ...(token !== undefined && { authorization: `Bearer ${token}` }),
+    },
+    tls: {
+      ...(bundle && { ca: bundle.certificates.map(String) }),
+      ...(serverName !== undefined && { servername: serverName }),
+    },
+    allowHttp: 'loopback',
+    maxBytes: maxJwksBytes,
+    timeoutMs: maxKeyLoadMs,
+    signal,
+  })
+  if (status === 200) return parseKeySet(body)
+  throw new Error(`cannot fetch the JWK set: status ${status}`)
 }
 
 /** Reads a JWK set; throws unless it holds a key that add-on tokens may be signed with. */
@@ -166,45 +251,4 @@ function parseKey(value: unknown): AddonVerificationKey | undefined {
   const key = parseJwk(value)
   // By the key itself: the id that somebody writes beside it proves nothing.
   return key && isObject(value) ? addonVerificationKey(key.key) : undefined
-}
-
-const loopbackHost = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/
-
-function readAddress(text: string): URL {
-  const url = URL.canParse(text) ? new URL(text) : undefined
-  if (url?.protocol === 'https:') return url
-  if (url?.protocol === 'http:' && loopbackHost.test(url.hostname)) return url
-  throw new JwksAddressUnfit(`${text} must be an https address, or one of this very machine`)
-}
-
-async function fetchDocument(
-  { url: address, bundle, serverName, readToken }: JwksOptions,
-  signal: AbortSignal,
-): Promise<Buffer> {
-  const url = readAddress(address)
-  const token = await readToken?.()
-  const headers = {
-    accept: 'application/jwk-set+json, application/json',
-    ...(token !== undefined && { authorization: `Bearer ${token}` }),
-  }
-  const tls = {
-    // Explicit, so that no environment variable turns it off.
-    rejectUnauthorized: true,
-    ...(bundle && { ca: bundle.certificates.map(String) }),
-    ...(serverName !== undefined && { servername: serverName }),
-  }
-  const ask =
-    url.protocol === 'https:'
-      ? request(url, { headers, signal, agent: false, ...tls })
-      : requestPlain(url, { headers, signal, agent: false })
-  const response = await responseTo(ask.end())
-  const chunks: Buffer[] = []
-  let size = 0
-  for await (const chunk of response as AsyncIterable<Buffer>) {
-    size += chunk.length
-    if (size > maxBytes) throw new Error('the JWK set is too large')
-    chunks.push(chunk)
-  }
-  if (response.statusCode === 200) return Buffer.concat(chunks)
-  throw new Error(`the JWK set was answered with ${response.statusCode}`)
 }

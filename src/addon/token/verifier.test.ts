@@ -9,7 +9,6 @@ import {
   usage,
 } from '../../pki/certificate-lab.suite.ts'
 import { createAddonTokenMinter } from './mint.ts'
-import { RefreshedKeys } from './refreshed-keys.ts'
 import type { AddonSigner } from './signing-key.ts'
 import {
   type Forgery,
@@ -23,7 +22,7 @@ import {
   sans,
   segmentOf,
 } from './token-lab.suite.ts'
-import { addonVerificationKey } from './verification-keys.ts'
+import { addonVerificationKey, RemoteAddonKeys } from './verification-keys.ts'
 import { AddonTokenVerifier } from './verifier.ts'
 import { X5cKeys } from './x5c-keys.ts'
 
@@ -235,7 +234,7 @@ describe('by keys that are asked for [ADDON-R26]', () => {
       return shown
     }
     const log = silentLogger
-    const source = new RefreshedKeys({ name: 'jwks', load, clock, log, signal: ended.signal })
+    const source = new RemoteAddonKeys({ name: 'jwks', load, clock, log, signal: ended.signal })
     const verifier = new AddonTokenVerifier({ keys: [source], clock })
     const byKid = (own: AddonSigner, kid: string = own.current.kid) => {
       const iat = Math.floor(clock.now() / 1000)

@@ -2,7 +2,7 @@ import type { Clock } from '../../core/index.ts'
 import {
   type CompactJws,
   parseCompactJws,
-  type Verdict,
+  type Verified,
   VerifiedTokenCache,
 } from '../../jose/index.ts'
 import {
@@ -12,7 +12,12 @@ import {
   addonTokenType,
   readAddonClaims,
 } from './claims.ts'
-import { RecentTokens } from './recent-tokens.ts'
+import {
+  defaultLeewaySeconds,
+  defaultMaxCachedTokens,
+  defaultMaxLifetimeSeconds,
+  recentTokenMs,
+} from './limits.ts'
 import {
   type AddonKeySource,
   type AddonVerificationKey,
@@ -49,14 +54,21 @@ const knownMembers = new Set(['alg', 'typ', 'kid', 'x5c'])
 export class AddonTokenVerifier {
   readonly #options: Required<Omit<AddonVerifierOptions, 'cacheCapacity'>>
   readonly #cache: VerifiedTokenCache<AddonUser>
-  readonly #recent: RecentTokens<AddonUser>
 
   constructor(options: AddonVerifierOptions) {
-    const { clock, cacheCapacity = 10_000 } = options
-    this.#options = { issuer: addonTokenIssuer, leewaySeconds: 10, longestSeconds: 300, ...options }
-    this.#cache = new VerifiedTokenCache({ clock, capacity: cacheCapacity })
-    this.#recent = new RecentTokens(clock)
-    for (const source of options.keys) source.onLess?.(() => this.#forget())
+    const { clock, cacheCapacity = defaultMaxCachedTokens } = options
+    this.#options = {
+      issuer: addonTokenIssuer,
+      leewaySeconds: defaultLeewaySeconds,
+      longestSeconds: defaultMaxLifetimeSeconds,
+      ...options,
+    }
+    this.#cache = new VerifiedTokenCache({
+      clock,
+      maxTokens: cacheCapacity,
+      recentMs: recentTokenMs,
+    })
+    for (const source of options.keys) source.onRemoved?.(() => this.#cache.clear())
   }
 
   /** Why every token would be refused at the moment, if so. */
@@ -65,32 +77,27 @@ export class AddonTokenVerifier {
     return keys.length > 0 && keys.every(({ problem }) => problem) ? keys[0]?.problem : undefined
   }
 
-  /** The user of a token that is for one of the audiences, at once if it was here just now; throws AddonTokenRefused. */
+  /** The user of a token that is for one of the audiences, at once if it is cached; throws AddonTokenRefused. */
   verify(token: string, audiences: Audiences): AddonUser | Promise<AddonUser> {
-    const recent = this.#recent.get(token)
-    return recent ? forOneOf(audiences, recent) : this.#lookUp(token, audiences)
+    const found = this.#cache.get(token, [], () => this.#verify(token))
+    return found instanceof Promise
+      ? found.then((user) => forOneOf(audiences, user))
+      : forOneOf(audiences, found)
   }
 
-  async #lookUp(token: string, audiences: Audiences): Promise<AddonUser> {
-    const since = this.#recent.generation
-    const user = await this.#cache.get(token, [], () => this.#verify(token))
-    this.#recent.keep(token, user, { since, until: user.expiresAt })
-    return forOneOf(audiences, user)
-  }
-
-  #forget(): void {
-    this.#cache.clear()
-    this.#recent.clear()
-  }
-
-  async #verify(token: string): Promise<Verdict<AddonUser>> {
+  async #verify(token: string): Promise<Verified<AddonUser>> {
     const { clock, issuer, leewaySeconds, longestSeconds } = this.#options
     try {
       const jws = parseCompactJws(token)
       checkHeader(jws)
       if (!isAddonSignature(jws, await this.#keyOf(jws)))
-        throw new AddonTokenRefused('bad-signature', "the token's signature is wrong")
-      const rules = { nowMs: clock.now(), issuer, leewaySeconds, longestSeconds }
+        throw new AddonTokenRefused('bad-signature', "the token's signature is invalid")
+      const rules = {
+        nowMs: clock.now(),
+        issuer,
+        leewaySeconds,
+        maxLifetimeSeconds: longestSeconds,
+      }
       const value = readAddonClaims(jws.payload, rules)
       return { value, until: value.expiresAt + leewaySeconds * 1000 }
     } catch (error) {
@@ -112,7 +119,7 @@ export class AddonTokenVerifier {
       }
     }
     if (refusal) throw refusal
-    throw new AddonTokenRefused('unknown-key', 'the token was signed with a key that is not known')
+    throw new AddonTokenRefused('unknown-key', 'the token was signed with an unknown key')
   }
 }
 
@@ -126,5 +133,5 @@ function checkHeader({ header }: CompactJws): void {
 
 function fitting(key: AddonVerificationKey, { header }: CompactJws): AddonVerificationKey {
   if (key.alg === header.alg) return key
-  throw new AddonTokenRefused('bad-algorithm', "the token's algorithm is not the one of its key")
+  throw new AddonTokenRefused('bad-algorithm', "the token's algorithm is not that of its key")
 }

@@ -4,16 +4,12 @@ import { type CompactJws, KeyRefused, member } from '../../jose/index.ts'
 import { CertificateRefused } from '../../pki/trust/index.ts'
 import type { CaBundle } from './ca-bundle.ts'
 import { AddonTokenRefused } from './claims.ts'
+import { maxX5cAgeMs, maxX5cCertificates, maxX5cChains } from './limits.ts'
 import {
   type AddonKeySource,
   type AddonVerificationKey,
   apiServerKey,
 } from './verification-keys.ts'
-
-const maxCertificates = 4
-const maxKnown = 16
-/** The CA above may end before what is in the token does. */
-const longestMs = 10 * 60_000
 
 /** Whom a token's certificate must be from. */
 export interface X5cOptions {
@@ -48,7 +44,7 @@ export class X5cKeys implements AddonKeySource {
     throw new AddonTokenRefused('bad-signer', "the token's kid is not that of its certificate")
   }
 
-  onLess(listener: () => void): void {
+  onRemoved(listener: () => void): void {
     this.#options.bundle.onChange(listener)
   }
 
@@ -57,7 +53,7 @@ export class X5cKeys implements AddonKeySource {
     const known = this.#known.get(id)
     if (known && this.#options.clock.now() < known.until) return known.key
     const verified = this.#verify(chain)
-    if (this.#known.size >= maxKnown) this.#known.clear()
+    if (this.#known.size >= maxX5cChains) this.#known.clear()
     this.#known.set(id, verified)
     return verified.key
   }
@@ -68,7 +64,7 @@ export class X5cKeys implements AddonKeySource {
     const now = clock.now()
     const expected = { name: serverName, now }
     const ends = certificates.map(({ validTo }) => Date.parse(validTo))
-    const until = Math.min(now + longestMs, ...ends)
+    const until = Math.min(now + maxX5cAgeMs, ...ends)
     try {
       return { key: apiServerKey(certificates, bundle.certificates, expected), until }
     } catch (error) {
@@ -85,7 +81,7 @@ function textsOf(x5c: unknown): readonly string[] | undefined {
   if (x5c === undefined) return undefined
   const list: readonly unknown[] = Array.isArray(x5c) ? x5c : []
   const texts = list.filter((item) => typeof item === 'string')
-  if (list.length > 0 && list.length <= maxCertificates && texts.length === list.length)
+  if (list.length > 0 && list.length <= maxX5cCertificates && texts.length === list.length)
     return texts
   throw new AddonTokenRefused('bad-header', "the token's x5c is not a short list of certificates")
 }

@@ -167,7 +167,7 @@ const controllersOf = (
     clock,
     log,
     ca: () => pki.clusterCa,
-    longestMs: options.clusterSigningDuration,
+    maxLifetimeMs: options.clusterSigningDuration,
     metrics,
   }),
 ]

@@ -92,7 +92,7 @@ async function openIssuer(context: OpenContext): Promise<FeatureParts> {
     keys,
     names,
     clock,
-    ...(maxLifetimeMs > 0 && { longestSeconds: maxLifetimeMs / 1000 }),
+    ...(maxLifetimeMs > 0 && { maxLifetimeSeconds: maxLifetimeMs / 1000 }),
     extendsExpiration: options.serviceAccountExtendTokenExpiration,
     noteToken,
   })

@@ -44,7 +44,7 @@ export interface CertificateControllerParts {
   readonly log: Logger
   /** Asked for every certificate; without its key nothing is signed here. */
   readonly ca: () => CertificateAuthority
-  readonly longestMs: number
+  readonly maxLifetimeMs: number
   readonly metrics: Pick<DiscoveryMetrics, 'certificate'>
 }
 
@@ -144,12 +144,12 @@ async function sign(
   parts: CertificateControllerParts,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const { view, log, clock, longestMs } = parts
+  const { view, log, clock, maxLifetimeMs } = parts
   const ca = parts.ca()
   if (!ca.key) return false
   const nowMs = clock.now()
   const { name: from, requester } = request
-  const outcome = await signRequest(request, { view, ca, longestMs, nowMs }, signal)
+  const outcome = await signRequest(request, { view, ca, maxLifetimeMs, nowMs }, signal)
   const seen = { request: from, user: requester.username }
   if ('type' in outcome) {
     await writeVerdict(view, request, { ...outcome, nowMs }, signal)

@@ -59,7 +59,7 @@ const controllerOf = (cluster: LocalCluster) =>
     clock: systemClock,
     log: silentLogger,
     ca: () => ca,
-    longestMs: 365 * 24 * hourMs,
+    maxLifetimeMs: 365 * 24 * hourMs,
     metrics: { certificate: () => {} },
   })
 

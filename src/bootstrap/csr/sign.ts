@@ -25,12 +25,12 @@ import {
 export interface SigningParts {
   readonly view: ClusterView
   readonly ca: CertificateAuthority
-  /** No certificate is good for longer. */
-  readonly longestMs: number
+  /** Maximum lifetime of a certificate. */
+  readonly maxLifetimeMs: number
   readonly nowMs: number
 }
 
-const shortestMs = 10 * 60_000
+const minLifetimeMs = 10 * 60_000
 /** What lives shorter than this is not cut by the time that it reaches back. */
 const shortLivedMs = 8 * 3_600_000
 
@@ -74,7 +74,7 @@ async function signAsNode(
       ca: parts.ca,
       usages: [usage],
       now: parts.nowMs,
-      lifetimeMs: lifetimeOf(request, parts.longestMs),
+      lifetimeMs: lifetimeOf(request, parts.maxLifetimeMs),
     })
   const { requester } = request
   const nodeName = nodeNameIn(asked)
@@ -121,8 +121,8 @@ function byHand(request: SigningRequest, verdict: TokenVerdict): TokenVerdict {
 }
 
 /** What is asked for, within bounds; counted from the moment to which the certificate reaches back. */
-function lifetimeOf({ expirationSeconds }: SigningRequest, longestMs: number): number {
-  const asked = expirationSeconds === undefined ? longestMs : expirationSeconds * 1000
-  const granted = Math.min(Math.max(asked, shortestMs), longestMs)
+function lifetimeOf({ expirationSeconds }: SigningRequest, maxLifetimeMs: number): number {
+  const asked = expirationSeconds === undefined ? maxLifetimeMs : expirationSeconds * 1000
+  const granted = Math.min(Math.max(asked, minLifetimeMs), maxLifetimeMs)
   return granted < shortLivedMs ? granted : granted - backdateMs
 }

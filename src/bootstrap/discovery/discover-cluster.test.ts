@@ -149,14 +149,14 @@ describe('at trace [DISC-T9]', () => {
     await find({}, { log })
     expect(lines.map((line) => line.split(' {')[0])).toEqual([
       'request',
-      'answer',
+      'response',
       'signed request refused, asking without a credential',
       'request',
-      'answer',
+      'response',
       'proven',
       'roots of the document',
       'request',
-      'answer',
+      'response',
       'proven',
     ])
     expect(lines[1]).toContain('"status":401')

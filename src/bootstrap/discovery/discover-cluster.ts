@@ -1,7 +1,8 @@
+import { urlWithoutQuery } from '../../http/fetch/index.ts'
 import { type Cluster, clusterLocation, withLocation } from '../../kubeconfig/index.ts'
 import { type LocationDocument, readLocationDocument } from './document.ts'
 import { DiscoveryFailed } from './errors.ts'
-import { type GetTerms, getFromAnyone, getVerified, shownUrl } from './https-get.ts'
+import { maxRequestMs } from './limits.ts'
 import {
   type CheckedOrder,
   checkDiscoveryOrder,
@@ -17,7 +18,8 @@ import {
   documentFromUrl,
   type FoundDocument,
 } from './read-document.ts'
-import { untilItWorks } from './retry.ts'
+import { fetchTraced, type RequestContext } from './requests.ts'
+import { retry } from './retry.ts'
 import { askByToken, type TokenQuestion } from './token-discovery.ts'
 import { checkPins, pinsOf } from './verify.ts'
 
@@ -35,9 +37,6 @@ export interface Discovery {
   readonly pins: readonly string[]
   readonly warnings: readonly string[]
 }
-
-/** No single request may take longer. */
-const requestTimeoutMs = 10_000
 
 /** Finds a cluster and makes sure that it is the right one; throws DiscoveryFailed. Nothing secret is sent. */
 export async function discoverCluster(
@@ -61,20 +60,22 @@ class DiscoveryRun {
     const { method } = this.#order
     if (method.by === 'token') {
       const question = { ...method, clock: this.#parts.clock }
-      return this.#patiently((terms) => this.#byToken(method.addresses, { ...question, terms }))
+      return this.#withRetries((context) =>
+        this.#byToken(method.addresses, { ...question, context }),
+      )
     }
     // What cannot be read twice is read before the first attempt.
     const given = method.by === 'url' ? undefined : await this.#read(method)
-    return this.#patiently(async (terms) =>
-      this.#byDocument(given ?? (await this.#read(method, terms)), terms),
+    return this.#withRetries(async (context) =>
+      this.#byDocument(given ?? (await this.#read(method, context)), context),
     )
   }
 
-  #patiently<T>(attempt: (terms: GetTerms) => Promise<T>): Promise<T> {
+  #withRetries<T>(attempt: (context: RequestContext) => Promise<T>): Promise<T> {
     const { clock, signal, pause, onProgress, log } = this.#parts
-    return untilItWorks(
-      (leftMs) => {
-        const timeoutMs = Math.max(Math.ceil(Math.min(requestTimeoutMs, leftMs)), 1)
+    return retry(
+      (remainingMs) => {
+        const timeoutMs = Math.max(Math.ceil(Math.min(maxRequestMs, remainingMs)), 1)
         return attempt({ timeoutMs, signal, log })
       },
       {
@@ -110,34 +111,41 @@ class DiscoveryRun {
   }
 
   async #atAddress(question: TokenQuestion): Promise<Discovery> {
-    const { address, terms } = question
+    const { address, context } = question
     this.#parts.onProgress({ step: 'asking', address })
-    const { kubeconfig, proof } = await askByToken(question, getFromAnyone)
+    const { kubeconfig, proof } = await askByToken(question, (request) =>
+      // Not verified: the token's signature of the response is checked, and only then are its CAs trusted.
+      fetchTraced(request, { verify: false }),
+    )
     this.#prove(proof)
     const document = await readLocationDocument(kubeconfig, { where: `cluster-info of ${address}` })
     const proofs: Proof[] = [proof, ...this.#checkPins(document), 'second-fetch']
     const roots = await this.#rootsFor(document)
-    const { tlsServerName: serverName } = document.cluster
+    const { tlsServerName: servername } = document.cluster
     const again = await askByToken(
       { ...question, how: proof === 'signed-answer' ? 'signed' : 'anonymous' },
-      (order) => getVerified(order, { roots, ...(serverName !== undefined && { serverName }) }),
+      (request) =>
+        fetchTraced(request, {
+          ca: roots,
+          ...(servername !== undefined && { servername }),
+        }),
     )
     if (again.kubeconfig !== kubeconfig) throw differs(address)
     this.#prove('second-fetch')
-    return this.#finish({ document, proofs, roots, terms, asked: address })
+    return this.#finish({ document, proofs, roots, context, asked: address })
   }
 
-  async #byDocument(found: FoundDocument, terms: GetTerms): Promise<Discovery> {
+  async #byDocument(found: FoundDocument, context: RequestContext): Promise<Discovery> {
     const document = await readLocationDocument(found.text, found.origin)
     const proof = this.#order.method.by === 'url' ? 'system-roots' : 'out-of-band'
     this.#prove(proof)
     const proofs: Proof[] = [proof, ...this.#checkPins(document)]
-    return this.#finish({ document, proofs, roots: await this.#rootsFor(document), terms })
+    return this.#finish({ document, proofs, roots: await this.#rootsFor(document), context })
   }
 
   async #read(
     method: Exclude<CheckedOrder['method'], { readonly by: 'token' }>,
-    terms?: GetTerms,
+    context?: RequestContext,
   ): Promise<FoundDocument> {
     const { onProgress, systemRoots, signal, log } = this.#parts
     if (method.by === 'file') {
@@ -148,9 +156,9 @@ class DiscoveryRun {
       onProgress({ step: 'reading', where: method.name })
       return documentFromStream(method.stream, method.name)
     }
-    onProgress({ step: 'reading', where: shownUrl(method.url) })
-    const own = { timeoutMs: requestTimeoutMs, signal, log }
-    return documentFromUrl(method.url, await systemRoots(), terms ?? own)
+    onProgress({ step: 'reading', where: urlWithoutQuery(new URL(method.url)) })
+    const own = { timeoutMs: maxRequestMs, signal, log }
+    return documentFromUrl(method.url, await systemRoots(), context ?? own)
   }
 
   #checkPins({ roots, cluster }: LocationDocument): Proof[] {
@@ -178,16 +186,16 @@ class DiscoveryRun {
     readonly document: LocationDocument
     readonly proofs: readonly Proof[]
     readonly roots: string
-    readonly terms: GetTerms
+    readonly context: RequestContext
     readonly asked?: string
   }): Promise<Discovery> {
-    const { document, roots, terms, asked } = found
+    const { document, roots, context, asked } = found
     const advertised = document.cluster.server
     const keeps = this.#order.keepAddress && asked !== undefined
     const cluster = keeps ? onlyAt(asked, document.cluster) : document.cluster
     const troubles = await probeAddresses({
       cluster: { ...cluster, certificateAuthorityData: roots },
-      terms,
+      context,
       onProbe: (address) => this.#parts.onProgress({ step: 'probing', address }),
       // It answered without the proxy that clients will go through.
       ...(asked !== undefined && cluster.proxyUrl === undefined && { proven: asked }),

@@ -1,5 +1,5 @@
 import { CommandFailed, isRecord, systemErrorCode } from '../../core/index.ts'
-import { AnswerLate, AnswerTooLarge } from './https-get.ts'
+import { FetchError, isCertificateError } from '../../http/fetch/index.ts'
 
 /** Why a cluster was not found or not trusted; stable, for programs and tables. */
 export type DiscoveryReason =
@@ -83,27 +83,56 @@ export function connectionFailure(
       cause: signal.reason,
     })
   const place = new URL(url).host
+  if (error instanceof FetchError) return fetchFailure(place, error, unproven)
+  return systemFailure(place, error, unproven)
+}
+
+function fetchFailure(place: string, error: FetchError, unproven: string): DiscoveryFailed {
+  const { code, reason, status } = error
+  switch (code) {
+    case 'timeout':
+      return unreachable({ why: `${place} did not answer in time`, hint: firewall }, error)
+    case 'too-large':
+      return notACluster(`${place} answered with more than a cluster ever would`, error)
+    case 'redirected':
+      return new DiscoveryFailed(
+        'not-a-cluster',
+        `${place} answered with a redirect (${status}), which nobody may follow before the server is trusted`,
+        { hint: apiServerItself, cause: error },
+      )
+    case 'bad-content-type':
+      return notACluster(`cannot use the response of ${place}: ${reason}`, error)
+    case 'blocked-address':
+      return new DiscoveryFailed('unreachable', `cannot connect to ${place}: ${reason}`, {
+        hint: 'metadata addresses of cloud platforms belong to no cluster: check the address',
+        cause: error,
+      })
+    case 'untrusted':
+    case 'unreachable':
+      return systemFailure(place, error.cause ?? error, unproven)
+  }
+}
+
+/** A failure of the connection itself, by the code of its error. */
+function systemFailure(place: string, error: unknown, unproven: string): DiscoveryFailed {
   const code = systemErrorCode(error) ?? ''
-  if (isTrustFailure(code)) return untrusted(`${place} ${unproven}`, error, code)
-  if (error instanceof AnswerTooLarge)
-    return notACluster(`${place} answered with more than a cluster ever would`, error)
+  if (isCertificateError(code)) return untrusted(`${place} ${unproven}`, error, code)
   if (/^(EPROTO|ERR_SSL_)/.test(code))
     return notACluster(`what listens at ${place} does not speak TLS`, error)
   if (code.startsWith('HPE_'))
     return notACluster(`what listens at ${place} does not speak HTTP`, error)
-  return unreachable(place, error, code)
+  const unknown = { why: `no answer from ${place} (${code || 'unknown error'})`, hint: firewall }
+  return unreachable(known(place)[code] ?? unknown, error)
 }
 
-function unreachable(place: string, error: unknown, code: string): DiscoveryFailed {
-  const { why, hint } =
-    error instanceof AnswerLate
-      ? { why: `${place} did not answer in time`, hint: firewall }
-      : (known(place)[code] ?? {
-          why: `no answer from ${place} (${code || 'unknown error'})`,
-          hint: firewall,
-        })
-  return new DiscoveryFailed('unreachable', why, { hint, mayPass: true, cause: error })
-}
+const unreachable = (
+  { why, hint }: { readonly why: string; readonly hint: string },
+  cause: unknown,
+): DiscoveryFailed => new DiscoveryFailed('unreachable', why, { hint, mayPass: true, cause })
+
+/** What to give in place of an address at which something else responds. */
+export const apiServerItself =
+  'give address and port of the API server itself, not of a portal or proxy before it'
 
 const firewall =
   'check address and port, and that no firewall is in between; a bare host means port 6443'
@@ -144,12 +173,6 @@ const trustFailures: Readonly<Record<string, string>> = {
   CERT_SIGNATURE_FAILURE: 'the signature of its certificate is wrong',
   ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for other names',
 }
-
-const unknownIssuer =
-  /^(DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_|CERT_|INVALID_CA|PATH_LENGTH)/
-
-const isTrustFailure = (code: string): boolean =>
-  Object.hasOwn(trustFailures, code) || unknownIssuer.test(code)
 
 function untrusted(who: string, error: unknown, code: string): DiscoveryFailed {
   const why = trustFailures[code] ?? 'its certificate is not signed by a CA that is trusted for it'

@@ -10,6 +10,7 @@ import {
 import type { BootstrapToken } from '../tokens/bootstrap-token.ts'
 import { parseApiAddress, parseJoinToken } from './addresses.ts'
 import { badArguments, type ReasonedFailure } from './errors.ts'
+import { defaultTimeoutMs, defaultTokenTimeoutMs } from './limits.ts'
 import { systemRoots } from './system-roots.ts'
 import { parsePin } from './verify.ts'
 
@@ -96,16 +97,13 @@ export interface CheckedOrder {
   readonly tokenTimeoutMs: number
 }
 
-const usualTimeoutMs = 5 * 60_000
-const usualTokenTimeoutMs = 30_000
-
 /** Checks an order before anything is sent or read; throws DiscoveryFailed for the first mistake. */
 export function checkDiscoveryOrder(order: DiscoveryOrder): CheckedOrder {
   const pins = (order.pins ?? []).map(parsePin)
   const common = {
     keepAddress: order.keepAddress ?? false,
-    timeoutMs: order.timeoutMs ?? usualTimeoutMs,
-    tokenTimeoutMs: order.tokenTimeoutMs ?? usualTokenTimeoutMs,
+    timeoutMs: order.timeoutMs ?? defaultTimeoutMs,
+    tokenTimeoutMs: order.tokenTimeoutMs ?? defaultTokenTimeoutMs,
   }
   const { method } = order
   if (method.by === 'token') {

@@ -1,8 +1,7 @@
 import { withinTime } from '../../core/index.ts'
 import { type Cluster, clusterAddresses } from '../../kubeconfig/index.ts'
 import { connectionFailure, DiscoveryFailed } from './errors.ts'
-import type { GetTerms } from './https-get.ts'
-import { tracedTransport } from './token-discovery.ts'
+import { type RequestContext, tracedTransport } from './requests.ts'
 
 /** What is to be probed, and how. */
 export interface ProbeOrder {
@@ -10,7 +9,7 @@ export interface ProbeOrder {
   readonly cluster: Cluster
   /** The address that has answered already, if one has. */
   readonly proven?: string
-  readonly terms: GetTerms
+  readonly context: RequestContext
   readonly onProbe: (address: string) => void
 }
 
@@ -36,22 +35,22 @@ const isSame = (address: string, proven: string | undefined): boolean =>
 
 /** Any answer will do: it was given by somebody whom the roots vouch for. */
 async function probe(address: string, order: ProbeOrder): Promise<DiscoveryFailed | undefined> {
-  const { terms, cluster } = order
+  const { context, cluster } = order
   order.onProbe(address)
   // Loaded here: where the address that was asked is the one that is announced, nobody needs it.
   const { transportFromKubeconfig } = await import('../../client/index.ts')
   const { extensions: _, ...alone } = cluster
   const reached = { cluster: { ...alone, server: address }, user: {} }
-  const transport = tracedTransport(await transportFromKubeconfig(reached), terms.log)
+  const transport = tracedTransport(await transportFromKubeconfig(reached), context.log)
   try {
     const request = { method: 'GET', path: '/version', headers: { accept: 'application/json' } }
-    const { body } = await withinTime(terms.timeoutMs, terms.signal, (signal) =>
+    const { body } = await withinTime(context.timeoutMs, context.signal, (signal) =>
       transport.send({ ...request, signal }),
     )
     body.destroy()
     return undefined
   } catch (error) {
-    const failure = connectionFailure(address, causeOf(error), terms.signal)
+    const failure = connectionFailure(address, causeOf(error), context.signal)
     if (failure.reason === 'aborted') throw failure
     return failure
   } finally {

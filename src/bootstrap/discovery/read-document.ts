@@ -1,9 +1,11 @@
 import { dirname, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import { CommandFailed, openTrustedFile, systemErrorCode } from '../../core/index.ts'
+import { FetchError, type FetchedDocument, urlWithoutQuery } from '../../http/fetch/index.ts'
 import type { DocumentOrigin } from './document.ts'
 import { connectionFailure, DiscoveryFailed } from './errors.ts'
-import { type GetTerms, getVerified, largestAnswer, type RawAnswer, shownUrl } from './https-get.ts'
+import { maxDocumentBytes, maxRedirects } from './limits.ts'
+import { fetchTraced, type RequestContext } from './requests.ts'
 
 /** A document's text and where it came from. */
 export interface FoundDocument {
@@ -49,57 +51,67 @@ async function smallBytes(stream: Readable, where: string): Promise<Buffer> {
   for await (const part of stream) {
     const bytes = Buffer.isBuffer(part) ? part : Buffer.from(String(part))
     length += bytes.length
-    if (length > largestAnswer) throw tooLarge(where)
+    if (length > maxDocumentBytes) throw tooLarge(where)
     parts.push(bytes)
   }
   return Buffer.concat(parts)
 }
 
-/** Redirects that are followed, and only to https. */
-const mostRedirects = 5
-
-/** Fetches a document from an https URL whose certificate the given roots vouch for. */
+/** Fetches a document from an https URL whose certificate is signed by one of the given roots. */
 export async function documentFromUrl(
   url: string,
   roots: readonly string[] | undefined,
-  terms: GetTerms,
+  context: RequestContext,
 ): Promise<FoundDocument> {
-  let place = url
-  for (let redirects = 0; redirects <= mostRedirects; redirects++) {
-    const answer = await fetchOnce(place, roots, terms)
-    const where = shownUrl(place)
-    if (answer.status === 200) return { text: decoded(answer.body, where), origin: { where } }
-    place = redirectOf(answer, place)
+  let from = url
+  for (let redirects = 0; redirects <= maxRedirects; redirects++) {
+    const found = await fetchOnce(from, roots, context)
+    if (typeof found !== 'string') return textOf(found, from)
+    from = found
   }
-  throw unreadable(`${shownUrl(url)} redirects more than ${mostRedirects} times`)
+  throw unreadable(`${shown(url)} redirects more than ${maxRedirects} times`)
 }
 
+/** A response, or the target of a redirect. */
 async function fetchOnce(
   url: string,
   roots: readonly string[] | undefined,
-  terms: GetTerms,
-): Promise<RawAnswer> {
-  const order = { url, headers: { accept: '*/*' }, ...terms }
+  context: RequestContext,
+): Promise<FetchedDocument | string> {
+  const request = { url, headers: { accept: '*/*' }, ...context }
   try {
-    return await getVerified(order, roots ? { roots } : {})
+    return await fetchTraced(request, roots ? { ca: roots } : {})
   } catch (error) {
-    throw connectionFailure(url, error, terms.signal, 'cannot prove who it is to this system')
+    if (error instanceof FetchError) {
+      if (error.code === 'redirected') return redirectOf(error, url)
+      if (error.code === 'bad-content-type')
+        throw unreadable(`${shown(url)}: ${error.reason}`, error)
+    }
+    throw connectionFailure(url, error, context.signal, 'cannot prove who it is to this system')
   }
 }
 
-/** Where a redirect leads; throws for every other status. */
-function redirectOf({ status, headers }: RawAnswer, from: string): string {
-  const { location } = headers
-  const isRedirect = [301, 302, 303, 307, 308].includes(status) && location !== undefined
-  if (!isRedirect)
-    throw new DiscoveryFailed('document-unreadable', `${shownUrl(from)} answered ${status}`, {
-      hint: 'check the URL; if it needs a login, pipe it: curl ... | sallyport join --cluster-info-file -',
-      mayPass: status === 404 || status === 429 || status >= 500,
-    })
+function redirectOf({ status, location }: FetchError, from: string): string {
+  if (location === undefined || ![301, 302, 303, 307, 308].includes(status ?? 0))
+    throw badStatus(from, status ?? 0)
   const to = URL.canParse(location, from) ? new URL(location, from) : undefined
   if (to?.protocol === 'https:' && to.username === '' && to.password === '') return to.href
-  throw unreadable(`${shownUrl(from)} redirects to somewhere that is no https URL`)
+  throw unreadable(`${shown(from)} redirects to somewhere that is no https URL`)
 }
+
+function textOf({ status, body }: FetchedDocument, url: string): FoundDocument {
+  if (status !== 200) throw badStatus(url, status)
+  const where = shown(url)
+  return { text: decoded(body, where), origin: { where } }
+}
+
+const badStatus = (url: string, status: number): DiscoveryFailed =>
+  new DiscoveryFailed('document-unreadable', `${shown(url)} answered ${status}`, {
+    hint: 'check the URL; if it needs a login, pipe it: curl ... | sallyport join --cluster-info-file -',
+    mayPass: status === 404 || status === 429 || status >= 500,
+  })
+
+const shown = (url: string): string => urlWithoutQuery(new URL(url))
 
 function decoded(bytes: Buffer, where: string): string {
   try {

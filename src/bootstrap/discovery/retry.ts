@@ -1,11 +1,12 @@
 import type { Clock } from '../../core/index.ts'
 import { DiscoveryFailed, ReasonedFailure } from './errors.ts'
+import { maxRetryPauseMs, minRetryPauseMs } from './limits.ts'
 
-/** How long to go on, and what is told meanwhile. */
-export interface Patience {
-  /** From the first attempt on; 0 is one attempt. */
+/** How long to retry, and what is called meanwhile. */
+export interface RetryOptions {
+  /** From the first attempt on; 0 for a single attempt. */
   readonly timeoutMs: number
-  /** For how long in a row a failure that passes soon or never is borne; as long as any other unless given. */
+  /** For how long a failure that passes soon or never (`passesSoon`) is retried; `timeoutMs` by default. */
   readonly soonMs?: number
   readonly clock: Clock
   readonly signal: AbortSignal
@@ -13,52 +14,50 @@ export interface Patience {
   readonly onWait: (failure: ReasonedFailure<string>, waitMs: number) => void
 }
 
-const firstPauseMs = 1_000
-const longestPauseMs = 5_000
-
-/** Repeats an attempt while its failure may pass; `leftMs` is what remains for it. Others end it at once. */
-export async function untilItWorks<T>(
-  attempt: (leftMs: number) => Promise<T>,
-  patience: Patience,
+/** Retries `attempt` with backoff until it succeeds, fails with a permanent error, or `options.timeoutMs` is over. */
+export async function retry<T>(
+  attempt: (remainingMs: number) => Promise<T>,
+  options: RetryOptions,
 ): Promise<T> {
-  const { timeoutMs, clock, signal } = patience
-  const began = clock.monotonic()
-  const hopes = new Hopes(patience)
-  for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
-    const leftMs = Math.max(timeoutMs - (clock.monotonic() - began), 0)
+  const { timeoutMs, clock, signal } = options
+  const startedAt = clock.monotonic()
+  const shortFailures = new ShortFailures(options)
+  for (let pauseMs = minRetryPauseMs; ; pauseMs = Math.min(pauseMs * 2, maxRetryPauseMs)) {
+    const remainingMs = Math.max(timeoutMs - (clock.monotonic() - startedAt), 0)
     try {
-      return await attempt(timeoutMs === 0 ? Number.POSITIVE_INFINITY : leftMs)
+      return await attempt(timeoutMs === 0 ? Number.POSITIVE_INFINITY : remainingMs)
     } catch (error) {
       if (!(error instanceof ReasonedFailure) || !error.mayPass || timeoutMs === 0) throw error
-      // Up to half is left to chance, so that machines which start together do not ask together.
+      // Jitter of up to a half, so that machines which start together do not retry together.
       const waitMs = Math.max(pauseMs * (1 - Math.random() / 2), error.retryAfterMs)
-      hopes.require(error, waitMs)
-      if (clock.monotonic() - began + waitMs >= timeoutMs) throw expired(error, waitMs, timeoutMs)
-      patience.onWait(error, waitMs)
-      await patience.pause(waitMs, signal)
-      if (signal.aborted) throw ended(error)
+      shortFailures.require(error, waitMs)
+      if (clock.monotonic() - startedAt + waitMs >= timeoutMs)
+        throw expired(error, waitMs, timeoutMs)
+      options.onWait(error, waitMs)
+      await options.pause(waitMs, signal)
+      if (signal.aborted) throw aborted(error)
     }
   }
 }
 
-/** Gives up on a failure that passes soon or never, once it has not passed soon. */
-class Hopes {
+/** Limits how long failures with `passesSoon` are retried. */
+class ShortFailures {
   readonly #clock: Clock
-  readonly #longestMs: number
+  readonly #maxMs: number
   #last: { readonly failure: ReasonedFailure<string>; readonly since: number } | undefined
 
-  constructor({ clock, timeoutMs, soonMs = timeoutMs }: Patience) {
+  constructor({ clock, timeoutMs, soonMs = timeoutMs }: RetryOptions) {
     this.#clock = clock
-    this.#longestMs = Math.min(soonMs, timeoutMs)
+    this.#maxMs = Math.min(soonMs, timeoutMs)
   }
 
-  /** Throws the failure itself when the next attempt would come too late for it. */
+  /** Throws the failure if the next attempt would be too late for it. */
   require(failure: ReasonedFailure<string>, waitMs: number): void {
     const now = this.#clock.monotonic()
     if (failure.passesSoon) this.#last ??= { failure, since: now }
-    // A server that asks for rest says nothing new; one that was away may have learnt something.
+    // Retry-After is no news about the failure; after another failure the server may have changed.
     else if (failure.retryAfterMs === 0) this.#last = undefined
-    if (this.#last && now - this.#last.since + waitMs >= this.#longestMs) throw this.#last.failure
+    if (this.#last && now - this.#last.since + waitMs >= this.#maxMs) throw this.#last.failure
   }
 }
 
@@ -69,7 +68,7 @@ function expired(
 ): DiscoveryFailed {
   const inSeconds = (ms: number): string => `${Math.round(ms / 1000)} s`
   const what =
-    waitMs > longestPauseMs
+    waitMs > maxRetryPauseMs
       ? `gave up, since the server wants ${inSeconds(waitMs)} of rest and all is to be done in ${inSeconds(timeoutMs)}`
       : `gave up after ${inSeconds(timeoutMs)}`
   return new DiscoveryFailed(
@@ -79,7 +78,7 @@ function expired(
   )
 }
 
-const ended = (last: ReasonedFailure<string>): DiscoveryFailed =>
+const aborted = (last: ReasonedFailure<string>): DiscoveryFailed =>
   new DiscoveryFailed('aborted', `ended while waiting: ${last.message}`, {
     hint: last.hint ?? '',
     cause: last,

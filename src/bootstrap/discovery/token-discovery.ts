@@ -1,9 +1,9 @@
-import type { Transport } from '../../client/index.ts'
-import { type Clock, type Logger, systemErrorCode } from '../../core/index.ts'
+import type { Clock } from '../../core/index.ts'
+import type { FetchedDocument } from '../../http/fetch/index.ts'
 import type { BootstrapToken } from '../tokens/bootstrap-token.ts'
 import { mintDiscoveryJwt } from '../tokens/signature.ts'
-import { connectionFailure, DiscoveryFailed } from './errors.ts'
-import type { GetOrder, GetTerms, RawAnswer } from './https-get.ts'
+import { apiServerItself, connectionFailure, DiscoveryFailed } from './errors.ts'
+import type { DiscoveryRequest, RequestContext } from './requests.ts'
 import {
   clockOffset,
   clockRemark,
@@ -29,7 +29,7 @@ const anotherToken =
   'make a new one with `sallyport token create` (or `kubeadm token create`) and use it whole'
 
 /** What an answer with another status than 200 means. */
-function refusedAnswer(answer: RawAnswer, asked: Asked): DiscoveryFailed {
+function refusedAnswer(answer: FetchedDocument, asked: Asked): DiscoveryFailed {
   const { status } = answer
   if (status === 401) return authRefused(asked)
   if (status === 403) return forbidden(asked)
@@ -51,13 +51,13 @@ function refusedAnswer(answer: RawAnswer, asked: Asked): DiscoveryFailed {
       mayPass: true,
       retryAfterMs: retryAfter(answer),
     })
-  const what =
-    status >= 300 && status < 400
-      ? `answered with a redirect (${status}), which nobody may follow before the server is trusted`
-      : `answered ${status}, which no API server does here`
-  return new DiscoveryFailed('not-a-cluster', `${asked.place} ${what}`, {
-    hint: 'give address and port of the API server itself, not of a portal or proxy before it',
-  })
+  return new DiscoveryFailed(
+    'not-a-cluster',
+    `${asked.place} answered ${status}, which no API server does here`,
+    {
+      hint: apiServerItself,
+    },
+  )
 }
 
 function authRefused({ place, tokenId, how, offsetMs }: Asked): DiscoveryFailed {
@@ -98,7 +98,7 @@ function forbidden({ place, tokenId, how, authentic }: Asked): DiscoveryFailed {
       )
 }
 
-function retryAfter({ headers }: RawAnswer): number {
+function retryAfter({ headers }: FetchedDocument): number {
   const seconds = Number(headers['retry-after'])
   return Number.isFinite(seconds) ? Math.min(Math.max(seconds, 0), 60) * 1000 : 0
 }
@@ -113,7 +113,7 @@ export interface TokenQuestion {
   /** What the server is known to understand; found out unless given. */
   readonly how?: 'signed' | 'anonymous'
   readonly clock: Clock
-  readonly terms: GetTerms
+  readonly context: RequestContext
 }
 
 /** A document that was signed with the token. */
@@ -123,7 +123,7 @@ export interface TokenAnswer {
   readonly proof: 'signed-answer' | 'signed-document'
 }
 
-type Get = (order: GetOrder) => Promise<RawAnswer>
+type Get = (request: DiscoveryRequest) => Promise<FetchedDocument>
 
 /**
  * Asks once for the document: by a signed request, and if the server knows no such thing, without a
@@ -140,7 +140,7 @@ export async function askByToken(question: TokenQuestion, get: Get): Promise<Tok
   const offsetMs = clockOffset(answer, clock.now())
   // Every other API server refuses a credential of a kind that it does not know.
   if (answer.status === 401 && !question.requireJwt && question.how === undefined) {
-    question.terms.log.trace({ offsetMs }, 'signed request refused, asking without a credential')
+    question.context.log.trace({ offsetMs }, 'signed request refused, asking without a credential')
     return askOpenly(question, get, offsetMs)
   }
   const { place } = expected
@@ -166,34 +166,15 @@ async function askOpenly(
 }
 
 async function ask(
-  { address, terms }: TokenQuestion,
+  { address, context }: TokenQuestion,
   get: Get,
   headers: Readonly<Record<string, string>>,
-): Promise<RawAnswer> {
+): Promise<FetchedDocument> {
   try {
-    return await get({ url: `${address}${clusterInfoPath}`, headers, ...terms })
+    return await get({ url: `${address}${clusterInfoPath}`, headers, ...context })
   } catch (error) {
-    throw connectionFailure(address, error, terms.signal)
+    throw connectionFailure(address, error, context.signal)
   }
 }
 
 const placeOf = ({ address }: TokenQuestion): string => new URL(address).host
-
-/** A transport that tells of each request and the head of its answer; of headers and bodies it tells nothing. */
-export function tracedTransport(inner: Transport, log: Logger): Transport {
-  return {
-    ...inner,
-    send: async (request) => {
-      const about = { server: inner.server, method: request.method, path: request.path }
-      log.trace(about, 'request')
-      try {
-        const response = await inner.send(request)
-        log.trace({ ...about, status: response.status }, 'answer')
-        return response
-      } catch (error) {
-        log.trace({ ...about, code: systemErrorCode(error) }, 'no answer')
-        throw error
-      }
-    },
-  }
-}

@@ -1,4 +1,5 @@
 import type { X509Certificate } from 'node:crypto'
+import { type FetchedDocument, rawHeaderValues } from '../../http/fetch/index.ts'
 import {
   isObject,
   type JsonObject,
@@ -10,13 +11,16 @@ import { spkiPin } from '../../pki/trust/index.ts'
 import type { BootstrapToken } from '../tokens/bootstrap-token.ts'
 import { verifySignature } from '../tokens/signature.ts'
 import { badArguments, DiscoveryFailed } from './errors.ts'
-import type { RawAnswer } from './https-get.ts'
+import { maxSignatureLength } from './limits.ts'
 
 /** A signed request is good for a minute either way; what is less than half of it is not the reason. */
 const noticeableMs = 30_000
 
 /** How far this machine's clock is ahead of the server's by the `Date` of an answer; undefined if it does not tell. */
-export function clockOffset(answer: Pick<RawAnswer, 'headers'>, nowMs: number): number | undefined {
+export function clockOffset(
+  answer: Pick<FetchedDocument, 'headers'>,
+  nowMs: number,
+): number | undefined {
   const date = Date.parse(answer.headers.date ?? '')
   return Number.isNaN(date) ? undefined : nowMs - date
 }
@@ -77,7 +81,6 @@ function objectIn(parent: JsonObject, name: string): JsonObject | undefined {
 
 /** The header with the signature of a whole answer. */
 const signatureHeader = 'x-kubernetes-jws'
-const longestSignature = 4096
 
 /** Whose answer it is, and with what it must be signed. */
 export interface Expected {
@@ -87,8 +90,8 @@ export interface Expected {
 }
 
 /** The document of an answer that is signed as a whole: checked byte by byte first, read only then. */
-export function fromSignedAnswer(answer: RawAnswer, expected: Expected): string {
-  const [signature, second] = answer.values(signatureHeader)
+export function fromSignedAnswer(answer: FetchedDocument, expected: Expected): string {
+  const [signature, second] = rawHeaderValues(answer.rawHeaders, signatureHeader)
   if (signature === undefined)
     throw new DiscoveryFailed(
       'signature-absent',
@@ -114,7 +117,7 @@ export function fromSignedAnswer(answer: RawAnswer, expected: Expected): string 
 
 /** The document of an answer in which only the document is signed, as kubeadm's clusters have it. */
 export function fromSignedDocument(
-  answer: RawAnswer,
+  answer: FetchedDocument,
   expected: Expected & { readonly offsetMs: number | undefined },
 ): string {
   const { place, token, offsetMs } = expected
@@ -141,7 +144,7 @@ const settledMs = 5 * 60_000
 /** Where somebody signs, a token that is there is not left out for long. */
 function unsigned(
   { signedByOthers, createdAtMs }: ClusterInfoMap,
-  { headers }: RawAnswer,
+  { headers }: FetchedDocument,
   asked: { readonly place: string; readonly tokenId: string; readonly clock: string },
 ): DiscoveryFailed {
   const { place, tokenId, clock } = asked
@@ -164,8 +167,8 @@ function unsigned(
 }
 
 /** Whether an answer is signed with the token, whatever it says. */
-export function isSigned(answer: RawAnswer, expected: Expected): boolean {
-  const [signature, second] = answer.values(signatureHeader)
+export function isSigned(answer: FetchedDocument, expected: Expected): boolean {
+  const [signature, second] = rawHeaderValues(answer.rawHeaders, signatureHeader)
   if (signature === undefined || second !== undefined) return false
   try {
     checkSignature(signature, answer.body, expected)
@@ -185,7 +188,7 @@ function requireDocument({ kubeconfig }: ClusterInfoMap, { place }: Expected): v
 }
 
 function checkSignature(signature: string, bytes: Uint8Array, expected: Expected): void {
-  if (signature.length > longestSignature) throw wrong(expected, 'the signature is too long')
+  if (signature.length > maxSignatureLength) throw wrong(expected, 'the signature is too long')
   try {
     verifySignature(signature, bytes, expected.token)
   } catch (error) {

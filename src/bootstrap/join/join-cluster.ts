@@ -2,13 +2,12 @@ import { createPrivateKey, type KeyObject } from 'node:crypto'
 import { type Secret, wellKnownKinds } from '../../core/index.ts'
 import type { Cluster, Kubeconfig, KubeconfigUser } from '../../kubeconfig/index.ts'
 import { generateEcKey, privateKeyPem } from '../../pki/trust/index.ts'
+import { defaultTimeoutMs } from '../discovery/limits.ts'
 import { completeParts } from '../discovery/options.ts'
-import { untilItWorks } from '../discovery/retry.ts'
-import { tracedTransport } from '../discovery/token-discovery.ts'
+import { tracedTransport } from '../discovery/requests.ts'
+import { retry } from '../discovery/retry.ts'
 import { Asking } from './request-certificate.ts'
 import type { JoinedIdentity, JoinOrder, JoinParts } from './requested-certificate.ts'
-
-const usualTimeoutMs = 5 * 60_000
 
 /** Gets a certificate from a cluster that is trusted: makes a key, asks, and waits for the answer; throws JoinFailed. */
 export async function joinCluster(
@@ -32,8 +31,8 @@ export async function joinCluster(
     const key = keptKey(order.keyPem) ?? (await generateEcKey())
     await parts.keepKey?.(privateKeyPem(key))
     const asking = new Asking(order, { client, key, clock, parts })
-    await untilItWorks(() => asking.ask(signal), {
-      timeoutMs: order.timeoutMs ?? usualTimeoutMs,
+    await retry(() => asking.ask(signal), {
+      timeoutMs: order.timeoutMs ?? defaultTimeoutMs,
       clock,
       signal,
       pause,

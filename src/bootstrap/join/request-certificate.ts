@@ -14,6 +14,7 @@ import {
 import type { KubeconfigUser } from '../../kubeconfig/index.ts'
 import { privateKeyPem, publicKeyOf } from '../../pki/trust/index.ts'
 import { parseJoinToken } from '../discovery/addresses.ts'
+import { defaultApprovalTimeoutMs } from '../discovery/limits.ts'
 import type { DiscoveryParts } from '../discovery/options.ts'
 import { tokenText } from '../tokens/bootstrap-token.ts'
 import { certificateRequest } from './certificate-request.ts'
@@ -104,10 +105,6 @@ const gone = (name: string): JoinFailed =>
     hint: 'clusters clean up requests after a while: run the same again',
   })
 
-const { certificateSigningRequest: requestKind_asking } = wellKnownKinds
-
-const usualApprovalTimeoutMs = 60 * 60_000
-
 interface AskingParts {
   readonly client: KubeClient
   readonly key: KeyObject
@@ -134,7 +131,7 @@ export class Asking {
     const { client } = this.#parts
     try {
       await this.#refuseTakeover(signal)
-      await client.create(requestKind_asking, this.#request(), {}, signal)
+      await client.create(requestKind, this.#request(), {}, signal)
       this.#tell({ step: 'requested', request: this.#name, resumed: false })
     } catch (error) {
       if (!hasReason(error, 'AlreadyExists'))
@@ -148,7 +145,7 @@ export class Asking {
     signal: AbortSignal,
   ): Promise<JoinedIdentity> {
     const { client, key, clock } = this.#parts
-    const limitMs = this.#order.approvalTimeoutMs ?? usualApprovalTimeoutMs
+    const limitMs = this.#order.approvalTimeoutMs ?? defaultApprovalTimeoutMs
     const patienceMs = Math.min(Math.max(limitMs, 1), longestTimerMs)
     const waiting = { client, name: this.#name, pause, onState: this.#onState() }
     const pem = await withinTime(patienceMs, signal, (either) =>
@@ -192,8 +189,8 @@ export class Asking {
     const { subject, signerName } = this.#wanted
     const { lifetimeMs } = this.#order
     return {
-      apiVersion: apiVersionOf(requestKind_asking),
-      kind: requestKind_asking.kind,
+      apiVersion: apiVersionOf(requestKind),
+      kind: requestKind.kind,
       metadata: { name: this.#name },
       spec: {
         request: Buffer.from(certificateRequest(this.#parts.key, subject)).toString('base64'),

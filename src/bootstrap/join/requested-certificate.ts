@@ -34,12 +34,12 @@ export function wantedCertificate(as: JoinIdentity): WantedCertificate {
 }
 
 /** A machine's name is the value of a label too. */
-const longestMachineName = 63
+const maxMachineNameLength = 63
 
 /** Why nobody can join as this; undefined if one can. */
 export function problemOfIdentity(as: JoinIdentity): string | undefined {
   if (as.kind !== 'user')
-    return isNodeName(as.name) && (as.kind === 'node' || as.name.length <= longestMachineName)
+    return isNodeName(as.name) && (as.kind === 'node' || as.name.length <= maxMachineNameLength)
       ? undefined
       : `${JSON.stringify(as.name)} cannot be the name of a ${as.kind}: small letters, digits, - and . only`
   if (as.name.trim() !== as.name || as.name === '' || /[\0-\x1f\x7f]/.test(as.name))

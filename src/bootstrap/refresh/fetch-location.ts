@@ -17,7 +17,8 @@ import {
   withLocation,
 } from '../../kubeconfig/index.ts'
 import { clusterInfoKey, documentIn, readClusterInfoText } from '../cluster-info/cluster-info.ts'
-import { tracedTransport } from '../discovery/token-discovery.ts'
+import { maxDocumentBytes, maxRequestMs } from '../discovery/limits.ts'
+import { tracedTransport } from '../discovery/requests.ts'
 import { addressFailures, LocationLost, lostBy } from './errors.ts'
 
 /** Whom to ask, and as whom. */
@@ -38,8 +39,6 @@ export interface LocationAnswer {
 }
 
 const headStartMs = 2_000
-const timeoutMs = 10_000
-const largestAnswer = 1024 * 1024
 
 /** Asks a cluster where it is, at one address after the other; throws LocationLost. */
 export async function askLocation(question: LocationQuestion): Promise<LocationAnswer> {
@@ -129,7 +128,9 @@ async function withClient<T>(
   const connected = await transportFromKubeconfig({ cluster: alone, user }, host)
   const transport = tracedTransport(connected, log)
   try {
-    return await use(createKubeClient({ transport, timeoutMs, maxAnswerBytes: largestAnswer }))
+    return await use(
+      createKubeClient({ transport, timeoutMs: maxRequestMs, maxAnswerBytes: maxDocumentBytes }),
+    )
   } finally {
     transport.destroy()
   }

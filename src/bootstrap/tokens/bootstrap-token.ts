@@ -15,8 +15,8 @@ export class BootstrapTokenInvalid extends SallyportError {
 const alphabet = 'abcdefghijklmnopqrstuvwxyz0123456789'
 const idLength = 6
 const secretLength = 16
-/** Nobody types more, and every letter beyond this adds nothing to the key of HMAC-SHA-256. */
-const longestSecret = 64
+/** The block size of HMAC-SHA-256: longer secrets add no security. */
+const maxSecretLength = 64
 
 const idForm = /^[a-z0-9]{6}$/
 const form = /^([a-z0-9]{6})\.([a-z0-9]{16,64})$/
@@ -42,7 +42,7 @@ function whatIsWrong(text: string): string {
   if (/[^a-z0-9.]/.test(text)) return 'only small letters a to z and digits may be in it'
   if (id.length !== idLength)
     return `the part before the dot has ${id.length} letters instead of ${idLength}`
-  return `the part after the dot has ${secret.length} letters instead of ${secretLength} to ${longestSecret}`
+  return `the part after the dot has ${secret.length} letters instead of ${secretLength} to ${maxSecretLength}`
 }
 
 /** The token as text; only for where it is used or shown on purpose. */

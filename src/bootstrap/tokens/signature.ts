@@ -30,7 +30,7 @@ export function verifySignature(jws: string, bytes: Uint8Array, token: Bootstrap
 }
 
 /** No request may be signed for longer: a replay is good for no more than this. */
-const longestSeconds = 120
+const maxLifetimeSeconds = 120
 /** The client's clock may be a minute off in either direction. */
 const clientSeconds = 60
 const leewaySeconds = 5
@@ -79,7 +79,7 @@ function checkTimes(claims: JsonObject, now: number): void {
   const exp = moment(claims, 'exp')
   if (exp === undefined) throw new TokenRefused('bad-claims', 'the request has no end (exp)')
   if (exp <= now) throw new TokenRefused('expired', 'the request has expired')
-  if (exp > now + longestSeconds)
+  if (exp > now + maxLifetimeSeconds)
     throw new TokenRefused('lives-too-long', 'the request is valid for more than two minutes')
   const nbf = moment(claims, 'nbf')
   if (nbf !== undefined && nbf > now + leewaySeconds)
@@ -88,7 +88,7 @@ function checkTimes(claims: JsonObject, now: number): void {
   if (iat === undefined) return
   if (iat > now + leewaySeconds)
     throw new TokenRefused('not-yet-valid', 'the request was made in the future')
-  if (exp - iat > longestSeconds)
+  if (exp - iat > maxLifetimeSeconds)
     throw new TokenRefused('lives-too-long', 'the request was made for more than two minutes')
 }
 

@@ -36,7 +36,7 @@ function doubtsOf({ issuer, jwksUri }: PublicDocuments): string[] {
   return [
     ...(issuer.startsWith('https://')
       ? []
-      : [`outsiders cannot discover the issuer ${issuer}: it is no https URL`]),
+      : [`outsiders cannot discover the issuer ${issuer}: it is not an https URL`]),
     ...(jwksUri.startsWith(below)
       ? []
       : [

@@ -108,12 +108,12 @@ async function serve(
   values: OptionValues<typeof options>,
   { io, log, certificate }: ServingParts,
 ): Promise<void> {
-  const { DocumentListener, followDocuments } = await import('../../issuer/publish/index.ts')
+  const { DocumentServer, followDocuments } = await import('../../issuer/publish/index.ts')
   const read = await openIssuerSource(values, io)
   const first = await read(io.drain)
   const { bindAddress: address, port, interval: everyMs } = values
   const tls = certificate && { tls: certificate.current }
-  const listener = new DocumentListener(first, { address, port, ...tls })
+  const listener = new DocumentServer(first, { address, port, ...tls })
   certificate?.onNew((next) => listener.useCertificate(next))
   const url = await listener.listen().catch((cause: unknown) => {
     const why = systemErrorCode(cause) ?? 'unknown error'
@@ -125,6 +125,6 @@ async function serve(
       ? `${JSON.stringify({ url, issuer: first.issuer })}\n`
       : `${first.issuer} is served on ${url}\n`,
   )
-  await followDocuments({ read, everyMs, log, onRead: (found) => listener.show(found) }, io.drain)
+  await followDocuments({ read, everyMs, log, onRead: (found) => listener.update(found) }, io.drain)
   await listener.close()
 }

@@ -3,8 +3,6 @@ import {
   CommandFailed,
   hasReason,
   type OptionTable,
-  SallyportError,
-  systemErrorCode,
   WrongUsage,
 } from '../../core/index.ts'
 import type { PublishOptions, ReadDocuments } from '../../issuer/publish/index.ts'
@@ -66,50 +64,21 @@ export async function openIssuerSource(values: IssuerSourceValues, io: Io): Prom
   if (!isUrl && certificateAuthority !== undefined)
     throw new WrongUsage('--certificate-authority goes with --from URL')
   if (from === undefined || !isUrl)
-    return withWords(documentsOfServer(await transportOf(values, io), options), withoutRight)
+    return withHint(documentsOfServer(await transportOf(values, io), options))
   if (!from.startsWith('https://')) throw new WrongUsage('--from must be an https URL')
-  const read = documentsOfIssuer(from, await readCaFile(certificateAuthority), options)
-  return withWords(read, (error) => told(error, from))
+  return documentsOfIssuer(from, await readCaFile(certificateAuthority), options)
 }
 
-const withWords =
-  (read: ReadDocuments, wordsFor: (error: unknown) => unknown): ReadDocuments =>
+const withHint =
+  (read: ReadDocuments): ReadDocuments =>
   async (signal) =>
-    read(signal).catch((error: unknown) => Promise.reject(wordsFor(error)))
-
-function withoutRight(error: unknown): unknown {
-  if (!(error instanceof ApiError) || !hasReason(error, 'Forbidden')) return error
-  return new CommandFailed(error.code, error.message, {
-    hint: 'bind this user to the ClusterRole system:service-account-issuer-discovery, or use the kubeconfig of another',
-    cause: error,
-  })
-}
-
-const untrusted = /^(?:CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_CERT_)/
-
-/** Whoever names a URL may not run its server, and the usual words are for those who do. */
-function told(error: unknown, url: string): unknown {
-  if (error instanceof ApiError) return notShown(error, url)
-  if (!(error instanceof SallyportError) || error.code !== 'CLIENT_CONNECTION_FAILED') return error
-  const hint = untrusted.test(systemErrorCode(error.cause) ?? '')
-    ? 'if its certificate is of a private CA: --certificate-authority FILE'
-    : 'is it the address of an issuer, and does its server run?'
-  return new CommandFailed(error.code, error.message, { hint, cause: error })
-}
-
-function notShown(cause: ApiError, url: string): CommandFailed {
-  if (hasReason(cause, 'Unauthorized', 'Forbidden'))
-    return new CommandFailed(
-      'DOCUMENTS_NOT_PUBLIC',
-      `${url} does not show the documents of an issuer to whoever has no credential`,
-      { hint: 'give a kubeconfig of the cluster instead of the URL: --from FILE', cause },
-    )
-  return new CommandFailed(
-    'DOCUMENTS_REFUSED',
-    `${url} has no documents of an issuer: ${cause.message}`,
-    { hint: 'is it the address of an issuer, exactly as tokens name it?', cause },
-  )
-}
+    read(signal).catch((error: unknown) => {
+      if (!(error instanceof ApiError) || !hasReason(error, 'Forbidden')) throw error
+      throw new CommandFailed(error.code, error.message, {
+        hint: 'bind this user to the ClusterRole system:service-account-issuer-discovery, or use the kubeconfig of another',
+        cause: error,
+      })
+    })
 
 async function transportOf({ from, context, dataDir }: IssuerSourceValues, io: Io) {
   const { transportFromKubeconfig } = await import('../../client/index.ts')

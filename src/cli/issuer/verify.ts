@@ -124,21 +124,21 @@ async function optionsFor(
   },
   io: Io,
 ): Promise<VerifierOptions> {
-  const { peekAtToken } = await import('../../issuer/doctor/index.ts')
-  const said = peekAtToken(token)
-  const issuer = values.issuer ?? said.issuer
+  const { readUnverifiedClaims } = await import('../../issuer/doctor/index.ts')
+  const unverified = readUnverifiedClaims(token)
+  const issuer = values.issuer ?? unverified.issuer
   if (issuer === undefined)
-    throw new CommandFailed('ISSUER_UNKNOWN', 'the token names no issuer', {
+    throw new CommandFailed('ISSUER_UNKNOWN', 'the token has no issuer', {
       hint: 'give --issuer, and all that is wrong with the token is told',
     })
-  const audience = values.audience.length > 0 ? values.audience : said.audiences
+  const audience = values.audience.length > 0 ? values.audience : unverified.audiences
   const { kubeconfig, context } = values
   return {
     issuer,
-    // A token that is for nobody is refused all the same.
+    // A token without an audience is rejected anyway.
     audience: audience.length > 0 ? audience : 'nobody',
     caPem: await readCaFile(values.certificateAuthority),
-    // Only a person may send us into a private network, not whoever made the token.
+    // Private addresses are allowed for an issuer from the command line, not for one from the token.
     allowPrivateAddresses: values.issuer !== undefined,
     ...(kubeconfig !== undefined && { fetch: await documentsOfCluster(kubeconfig, context, io) }),
   }

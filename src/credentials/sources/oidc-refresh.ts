@@ -1,4 +1,10 @@
-import { type Clock, CommandFailed, readFileIfPresent, Secret } from '../../core/index.ts'
+import { type Clock, CommandFailed, isRecord, readFileIfPresent, Secret } from '../../core/index.ts'
+import {
+  FetchError,
+  type FetchedDocument,
+  fetchDocument,
+  urlProblem,
+} from '../../http/fetch/index.ts'
 import {
   type AuthProviderConfig,
   type Kubeconfig,
@@ -8,7 +14,6 @@ import {
 } from '../../kubeconfig/index.ts'
 import { readCredentialFile } from '../credential-file.ts'
 import { CredentialError } from '../errors.ts'
-import { requestJson } from './oidc/json-request.ts'
 
 /** The tokens that an identity provider has given. */
 export interface OidcTokens {
@@ -53,13 +58,8 @@ export function oidcConfig({ config = {} }: AuthProviderConfig): OidcConfig {
   }
 }
 
-/** Whether secrets may go to this URL: over TLS, or not beyond this machine. */
-function isProtected(text: string): boolean {
-  if (!URL.canParse(text)) return false
-  const { protocol, hostname } = new URL(text)
-  if (protocol === 'https:') return true
-  return protocol === 'http:' && ['localhost', '127.0.0.1', '[::1]'].includes(hostname)
-}
+/** Whether secrets may be sent to this URL: over TLS, or on this machine. */
+const isProtected = (text: string): boolean => urlProblem(text, 'loopback') === undefined
 
 function required(name: string, value: string | undefined): string {
   if (value !== undefined) return value
@@ -93,11 +93,8 @@ export async function refreshTokens(
   const ca = await config.ca?.()
   const trust = ca === undefined ? { signal } : { signal, ca }
   const endpoint = await discover(config.issuer, trust)
-  const { status, body } = await requestJson({
-    url: endpoint.url,
-    ...grant(config, refreshToken, endpoint.secretInForm),
-    ...trust,
-  })
+  const request = grant(config, refreshToken, endpoint.secretInForm)
+  const { status, body } = await requestJson(endpoint.url, { ...request, ...trust })
   if (status !== 200) throw refused(config.issuer, status, body['error'])
   const { id_token: idToken, refresh_token: next } = body
   if (typeof idToken !== 'string' || idToken === '') {
@@ -108,6 +105,57 @@ export async function refreshTokens(
   return {
     idToken: new Secret(idToken),
     refreshToken: typeof next === 'string' && next !== '' ? new Secret(next) : refreshToken,
+  }
+}
+
+interface JsonRequest {
+  /** Sent as a POST if present. */
+  readonly form?: Readonly<Record<string, string>>
+  readonly headers?: Readonly<Record<string, string>>
+  /** PEM; the CAs of Node.js if absent. */
+  readonly ca?: string
+  readonly signal: AbortSignal
+}
+
+const requestTimeoutMs = 30_000
+const maxResponseBytes = 1024 * 1024
+
+/** Sends a request to an identity provider; the body is empty unless it is a JSON object. */
+async function requestJson(
+  url: string,
+  { form, headers, ca, signal }: JsonRequest,
+): Promise<{ readonly status: number; readonly body: Readonly<Record<string, unknown>> }> {
+  const formType = { 'content-type': 'application/x-www-form-urlencoded' }
+  try {
+    const response = await fetchDocument(new URL(url), {
+      ...(form && { method: 'POST', body: new URLSearchParams(form).toString() }),
+      headers: { ...(form && formType), ...headers },
+      ...(ca !== undefined && { tls: { ca } }),
+      allowHttp: 'loopback',
+      timeoutMs: requestTimeoutMs,
+      maxBytes: maxResponseBytes,
+      signal,
+    })
+    return { status: response.status, body: parseObject(response) }
+  } catch (cause) {
+    if (!(cause instanceof FetchError)) throw cause
+    // Not followed: a redirect could send the secrets elsewhere.
+    if (cause.code === 'redirected') return { status: cause.status ?? 0, body: {} }
+    const { host } = new URL(url)
+    const message = `cannot fetch from the identity provider ${host}: ${cause.reason}`
+    throw new CredentialError('PROVIDER', message, {
+      hint: 'check idp-issuer-url, idp-certificate-authority and the network',
+      cause,
+    })
+  }
+}
+
+function parseObject({ body }: FetchedDocument): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(body.toString())
+    return isRecord(value) ? value : {}
+  } catch {
+    return {} // the error of the parser would quote the response, which may have tokens in it
   }
 }
 
@@ -122,7 +170,7 @@ async function discover(
   trust: { readonly signal: AbortSignal; readonly ca?: string },
 ): Promise<Endpoint> {
   const url = `${issuer}/.well-known/openid-configuration`
-  const { status, body } = await requestJson({ url, ...trust })
+  const { status, body } = await requestJson(url, trust)
   const { issuer: claimed, token_endpoint: endpoint } = body
   const fail = (why: string): CredentialError =>
     new CredentialError('PROVIDER', `the document ${url} ${why}`, {

@@ -279,7 +279,7 @@ describe('there is no credential', () => {
     ],
     [
       'when the answer is too large',
-      'no valid answer',
+      'response is too large',
       () => {
         issuer.answer = answerWith(200, `{"id_token":"${'x'.repeat(2 * 1024 * 1024)}"}`)
       },

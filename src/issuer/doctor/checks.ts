@@ -1,25 +1,25 @@
 import { member } from '../../jose/index.ts'
-import type { IssuerSight } from './inspect.ts'
+import type { IssuerInspection } from './inspect.ts'
 import type { Probe, Trust } from './probe.ts'
 
-/** Something that a relying party demands or wishes of an issuer. */
-export interface Demand {
-  /** `fails`: it will not work there. `warns`: it may not, or not for long. */
+/** Something that a relying party requires or recommends of an issuer. */
+export interface Requirement {
+  /** `fails`: tokens are not accepted there. `warns`: they may not be, or not for long. */
   readonly level: 'fails' | 'warns'
-  /** What is wrong, in words; undefined when all is well. */
-  readonly problem: (sight: IssuerSight) => string | undefined
+  /** What is wrong; undefined if nothing is. */
+  readonly problem: (found: IssuerInspection) => string | undefined
   readonly todo: string
 }
 
-/** Makes a demand without which it does not work. */
-export const must = (problem: Demand['problem'], todo: string): Demand => ({
+/** A requirement without which tokens are not accepted. */
+export const must = (problem: Requirement['problem'], todo: string): Requirement => ({
   level: 'fails',
   problem,
   todo,
 })
 
-/** Makes a demand that is a matter of care. */
-export const should = (problem: Demand['problem'], todo: string): Demand => ({
+/** A recommendation. */
+export const should = (problem: Requirement['problem'], todo: string): Requirement => ({
   level: 'warns',
   problem,
   todo,
@@ -29,92 +29,92 @@ const publish =
   'serve the documents elsewhere: `sallyport issuer publish` for a static host, or `sallyport issuer serve`'
 
 const unreachable = ({ url, status, problem }: Probe): string | undefined =>
-  status === undefined ? `${url} cannot be reached (${problem ?? 'no answer'})` : undefined
+  status === undefined ? `${url} cannot be reached (${problem ?? 'no response'})` : undefined
 
-/** What every relying party demands of an answer. */
-function answerProblem(probe: Probe): string | undefined {
+/** What every relying party requires of a response. */
+function responseProblem(probe: Probe): string | undefined {
   const { url, status } = probe
   if (status === undefined) return unreachable(probe)
   if (status >= 300 && status < 400)
-    return `${url} redirects (${status}), which hardly anybody follows`
+    return `${url} redirects (${status}), which most relying parties do not follow`
   return undefined
 }
 
-const locked = ({ url, status }: Probe): string | undefined =>
+const needsCredential = ({ url, status }: Probe): string | undefined =>
   status === 401 || status === 403
-    ? `${url} answers ${status} to whoever has no credential`
+    ? `${url} responds with ${status} to requests with no credential`
     : undefined
 
-const broken = (probe: Probe): string | undefined => {
+const errorStatus = (probe: Probe): string | undefined => {
   const { url, status = 200 } = probe
-  if (locked(probe) !== undefined || status < 400) return undefined
-  return `${url} answers ${status}`
+  if (needsCredential(probe) !== undefined || status < 400) return undefined
+  return `${url} responds with ${status}`
 }
 
-const probesOf = ({ discovery, jwks }: IssuerSight): Probe[] =>
+const probesOf = ({ discovery, jwks }: IssuerInspection): Probe[] =>
   jwks ? [discovery, jwks] : [discovery]
 
 const first =
   (test: (probe: Probe) => string | undefined) =>
-  (sight: IssuerSight): string | undefined =>
-    probesOf(sight)
+  (found: IssuerInspection): string | undefined =>
+    probesOf(found)
       .map(test)
       .find((found) => found !== undefined)
 
-const isHttps = ({ url, issuer }: IssuerSight): string | undefined =>
-  url.protocol === 'https:' ? undefined : `the issuer ${issuer} is no https URL`
+const isHttps = ({ url, issuer }: IssuerInspection): string | undefined =>
+  url.protocol === 'https:' ? undefined : `the issuer ${issuer} is not an https URL`
 
-const hasQuery = ({ issuer }: IssuerSight): string | undefined =>
+const hasQuery = ({ issuer }: IssuerInspection): string | undefined =>
   /[?#]/.test(issuer) ? 'the issuer has a query or a fragment' : undefined
 
-const sameIssuer = ({ document, issuer }: IssuerSight): string | undefined => {
+const sameIssuer = ({ document, issuer }: IssuerInspection): string | undefined => {
   if (!document) return undefined
-  const said = member(document, 'issuer')
-  return said === issuer
+  const documentIssuer = member(document, 'issuer')
+  return documentIssuer === issuer
     ? undefined
-    : `the document names the issuer ${JSON.stringify(said)}, which is not ${JSON.stringify(issuer)}`
+    : `issuer mismatch: the document has ${JSON.stringify(documentIssuer)}, expected ${JSON.stringify(issuer)}`
 }
 
-const isDocument = ({ discovery, document }: IssuerSight): string | undefined =>
+const isDocument = ({ discovery, document }: IssuerInspection): string | undefined =>
   discovery.status === 200 && !document
-    ? `${discovery.url} is not one JSON object without repeated members`
+    ? `${discovery.url} is not a JSON object without duplicate members`
     : undefined
 
-const namesKeys = ({ document, jwksUri }: IssuerSight): string | undefined =>
+const namesKeys = ({ document, jwksUri }: IssuerInspection): string | undefined =>
   document && jwksUri === undefined ? 'the document has no jwks_uri that is a URL' : undefined
 
-const hasKeys = ({ jwks, keys }: IssuerSight): string | undefined =>
+const hasKeys = ({ jwks, keys }: IssuerInspection): string | undefined =>
   jwks?.status === 200 && keys.length === 0 ? `${jwks.url} has no keys` : undefined
 
-const showsPrivateKey = ({ keys }: IssuerSight): string | undefined =>
+const showsPrivateKey = ({ keys }: IssuerInspection): string | undefined =>
   keys.some(({ isPrivate }) => isPrivate)
-    ? 'a PRIVATE key is published: everybody can sign'
+    ? 'a PRIVATE key is published: every reader can sign tokens'
     : undefined
 
-const isUsable = ({ keys }: IssuerSight): string | undefined =>
+const isUsable = ({ keys }: IssuerInspection): string | undefined =>
   keys.length > 0 && !keys.some((key) => key.isUsable)
     ? 'no published key is RSA of 2048 bits or more, or on P-256, P-384 or P-521'
     : undefined
 
-/** Demands that all have. */
-export const everybody: readonly Demand[] = [
+/** The requirements of all relying parties. */
+export const commonRequirements: readonly Requirement[] = [
   must(isHttps, 'give the issuer an https URL (--service-account-issuer)'),
   must(hasQuery, 'leave out everything from the ? or # on (--service-account-issuer)'),
   must(
-    first(answerProblem),
+    first(responseProblem),
     'serve both documents at the addresses that they name, without a redirect',
   ),
   must(
-    first(locked),
-    'open them to everybody with --service-account-issuer-public (elsewhere: bind system:service-account-issuer-discovery to system:unauthenticated, with anonymous requests on)',
+    first(needsCredential),
+    'serve them without authentication with --service-account-issuer-public (elsewhere: bind system:service-account-issuer-discovery to system:unauthenticated, with anonymous requests on)',
   ),
-  must(first(broken), 'is it the address of an issuer, and does its server run?'),
+  must(first(errorStatus), 'check the URL of the issuer and whether its server is running'),
   must(isDocument, 'serve the bytes of `sallyport issuer publish`'),
   must(
     sameIssuer,
-    'use exactly the string that the document has, every slash included, or correct --service-account-issuer',
+    'use exactly the string of the document, including a trailing slash, or correct --service-account-issuer',
   ),
-  must(namesKeys, 'set --service-account-jwks-uri to an address that outsiders reach'),
+  must(namesKeys, 'set --service-account-jwks-uri to a URL that relying parties can reach'),
   must(hasKeys, 'publish the key set (`sallyport issuer publish`)'),
   must(
     showsPrivateKey,
@@ -126,86 +126,89 @@ export const everybody: readonly Demand[] = [
 const notPublic = (when: readonly Trust[]) =>
   first(({ url, status, trust, problem }) =>
     status !== undefined && when.includes(trust)
-      ? `the certificate of ${new URL(url).host} is of no public CA (${problem ?? 'but of the one given'})`
+      ? `the certificate of ${new URL(url).host} is not signed by a public CA (${problem ?? 'only by the given one'})`
       : undefined,
   )
 
-/** For those who cannot be given a CA. */
-export const publicTrust: Demand = must(
-  notPublic(['given', 'nobody']),
+/** For relying parties that accept public CAs only. */
+export const publicTrust: Requirement = must(
+  notPublic(['given', 'none']),
   'use a certificate of a public CA, or publish the documents on a host that has one',
 )
 
-/** For those who can. */
-export const knownTrust = (todo: string): readonly Demand[] => [
-  must(notPublic(['nobody']), todo),
+/** For relying parties that can be configured with a CA. */
+export const knownTrust = (todo: string): readonly Requirement[] => [
+  must(notPublic(['none']), todo),
   should(notPublic(['given']), todo),
 ]
 
-/** For those who come from the internet. */
-export const publicAddress: Demand = must(
+/** For relying parties that connect from the internet. */
+export const publicAddress: Requirement = must(
   ({ isInside, url, addresses }) =>
     isInside ? `${url.host} has only private addresses (${addresses.join(', ')})` : undefined,
   publish,
 )
 
-/** Tokens say which key is meant, and there must be one of that name. */
-export const kidOnEveryKey: Demand = must(
+/** For relying parties that find keys by `kid`. */
+export const kidOnEveryKey: Requirement = must(
   ({ keys }) =>
     keys.some(({ kid }) => kid === undefined || kid === '') ? 'a key has no kid' : undefined,
   'publish keys with their ids, as Kubernetes since 1.16 and Sallyport do',
 )
 
-/** Some algorithms only. */
-export const onlyAlgorithms = (algorithms: readonly string[], todo: string): readonly Demand[] => {
-  const others = ({ keys }: IssuerSight): string[] => [
+/** For relying parties that accept these algorithms only. */
+export const onlyAlgorithms = (
+  algorithms: readonly string[],
+  todo: string,
+): readonly Requirement[] => {
+  const others = ({ keys }: IssuerInspection): string[] => [
     ...new Set(keys.map(({ alg }) => alg).filter((alg) => !algorithms.includes(alg))),
   ]
   return [
     must(
-      (sight) =>
-        sight.keys.length > 0 && sight.keys.every(({ alg }) => !algorithms.includes(alg))
-          ? `no key signs with ${algorithms.join(' or ')}, all with ${others(sight).join(', ')}`
+      (found) =>
+        found.keys.length > 0 && found.keys.every(({ alg }) => !algorithms.includes(alg))
+          ? `no key signs with ${algorithms.join(' or ')}, all with ${others(found).join(', ')}`
           : undefined,
       todo,
     ),
     should(
-      (sight) =>
-        sight.keys.some(({ alg }) => algorithms.includes(alg)) && others(sight).length > 0
-          ? `tokens that are signed with ${others(sight).join(', ')} are refused there`
+      (found) =>
+        found.keys.some(({ alg }) => algorithms.includes(alg)) && others(found).length > 0
+          ? `tokens that are signed with ${others(found).join(', ')} are rejected`
           : undefined,
       todo,
     ),
   ]
 }
 
-/** No more than this of one kind. */
-export const mostKeys = (most: number): Demand =>
+/** For relying parties that read this many keys of one type. */
+export const maxKeys = (max: number): Requirement =>
   must(({ keys }) => {
     const counts = ['RSA', 'EC'].map((kind) => keys.filter(({ kty }) => kty === kind).length)
     const [highest = 0] = counts.toSorted((a, b) => b - a)
-    return highest > most ? `${highest} keys of one kind are published` : undefined
-  }, `publish ${most} at most: drop retired keys`)
+    return highest > max ? `${highest} keys of one type are published` : undefined
+  }, `publish at most ${max}: drop retired keys`)
 
-/** Those who do not wait. */
-export const fasterThan = (ms: number): Demand =>
+/** For relying parties with a short timeout. */
+export const fasterThan = (ms: number): Requirement =>
   should(
     first((probe) =>
       probe.status !== undefined && probe.ms > ms
         ? `${probe.url} took ${Math.round(probe.ms)} ms`
         : undefined,
     ),
-    `answer within ${ms} ms, from a static host near the relying party if need be`,
+    `respond within ${ms} ms, if necessary from a static host near the relying party`,
   )
 
-/** The one character over which most set-ups stumble. */
-export const noLastSlash: Demand = should(
+/** The most frequent mistake. */
+export const noTrailingSlash: Requirement = should(
   ({ issuer }) => (issuer.endsWith('/') ? 'the issuer ends in a slash' : undefined),
   'leave the slash out of --service-account-issuer; libraries disagree on what to do with it',
 )
 
-/** Whether the list of algorithms tells the truth. */
-export const honestAlgorithms: Demand = must(({ document, keys }) => {
+/** For relying parties that use the list of algorithms. */
+export const listedAlgorithms: Requirement = must(({ document, keys }) => {
   if (!document || keys.length === 0) return undefined
   const listed: unknown = member(document, 'id_token_signing_alg_values_supported') ?? ['RS256']
   const known: readonly unknown[] = Array.isArray(listed) ? listed : []
@@ -215,12 +218,12 @@ export const honestAlgorithms: Demand = must(({ document, keys }) => {
     : undefined
 }, 'list the algorithm of every key; without the list only RS256 is accepted')
 
-/** Exact media types. */
-export const jsonTypes: Demand = must(
+/** For relying parties that check media types. */
+export const jsonTypes: Requirement = must(
   first(({ url, status, contentType }) =>
     status === 200 && !/^application\/(?:jwk-set\+)?json\b/i.test(contentType)
-      ? `${url} has the type ${JSON.stringify(contentType)}`
+      ? `${url} has the content type ${JSON.stringify(contentType)}`
       : undefined,
   ),
-  'serve application/json and application/jwk-set+json, as sallyport-publish.json says',
+  'serve application/json and application/jwk-set+json, as listed in sallyport-publish.json',
 )

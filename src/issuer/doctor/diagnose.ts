@@ -1,28 +1,28 @@
-import type { IssuerSight } from './inspect.ts'
-import { demandsOn, type RelyingPartyName } from './relying-parties.ts'
+import type { IssuerInspection } from './inspect.ts'
+import { type RelyingPartyName, requirementsOf } from './relying-parties.ts'
 
-/** What one relying party will make of an issuer. */
+/** Whether one relying party accepts the tokens of an issuer. */
 export interface Diagnosis {
   readonly relyingParty: RelyingPartyName
   readonly verdict: 'works' | 'warns' | 'fails'
   readonly findings: readonly Finding[]
 }
 
-/** Something that is wrong, and what to do about it. */
+/** A problem and its fix. */
 interface Finding {
   readonly level: 'fails' | 'warns'
   readonly problem: string
   readonly todo: string
 }
 
-/** What each of these relying parties will make of an issuer. */
+/** Whether each of these relying parties accepts the tokens of an issuer. */
 export const diagnoseIssuer = (
-  sight: IssuerSight,
+  inspection: IssuerInspection,
   relyingParties: readonly RelyingPartyName[],
 ): Diagnosis[] =>
   relyingParties.map((relyingParty) => {
-    const findings = demandsOn(relyingParty).flatMap(({ level, problem, todo }): Finding[] => {
-      const found = problem(sight)
+    const findings = requirementsOf(relyingParty).flatMap(({ level, problem, todo }): Finding[] => {
+      const found = problem(inspection)
       return found === undefined ? [] : [{ level, problem: found, todo }]
     })
     const fails = findings.some(({ level }) => level === 'fails')

@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns/promises'
 import type { Clock } from '../../core/index.ts'
-import { addressTest } from '../../http/index.ts'
+import { addressTest, urlProblem } from '../../http/fetch/index.ts'
 import {
   audiencesOf,
   decodeBase64url,
@@ -18,21 +18,21 @@ import { type Probe, probe } from './probe.ts'
 export interface PublishedKey {
   readonly kid: string | undefined
   readonly kty: string
-  /** What it says, or what its kind means. */
+  /** Its `alg`, or the default of its type. */
   readonly alg: string
   readonly hasAlg: boolean
   readonly hasUse: boolean
   readonly isUsable: boolean
-  /** A private key that everybody can read. */
+  /** Whether it has members of a private key. */
   readonly isPrivate: boolean
 }
 
-/** Everything that relying parties will see of an issuer. */
-export interface IssuerSight {
+/** What relying parties can fetch from an issuer. */
+export interface IssuerInspection {
   readonly issuer: string
   readonly url: URL
   readonly addresses: readonly string[]
-  /** Whether only machines of the same network can reach it. */
+  /** Whether all addresses are private. */
   readonly isInside: boolean
   readonly discovery: Probe
   readonly document: JsonObject | undefined
@@ -41,24 +41,24 @@ export interface IssuerSight {
   readonly keys: readonly PublishedKey[]
 }
 
-/** How to look at an issuer. */
+/** How an issuer is inspected. */
 export interface InspectOptions {
   readonly caPem?: string | undefined
   readonly clock: Clock
-  /** The addresses of a name; those of DNS unless a test has its own. */
+  /** Resolves a name; for tests. */
   readonly resolve?: (name: string) => Promise<readonly string[]>
-  /** Fetches a document from these addresses; over the network unless a test has its own. */
+  /** Fetches a document from these addresses; for tests. */
   readonly fetch?: typeof probe
 }
 
 /**
- * Fetches both documents of an issuer as relying parties do, without a credential. Each host is resolved once: the
- * addresses that were checked are the ones that are dialed.
+ * Fetches both documents of an issuer as relying parties do, without a credential. Each host is resolved once: only
+ * checked addresses are connected to.
  */
 export async function inspectIssuer(
   issuer: string,
   { caPem, clock, resolve = addressesInDns, fetch = probe }: InspectOptions,
-): Promise<IssuerSight> {
+): Promise<IssuerInspection> {
   const url = new URL(issuer)
   const addressesOf = ({ hostname }: URL): Promise<readonly string[]> =>
     resolve(hostname.replace(/^\[(.*)\]$/, '$1'))
@@ -66,14 +66,14 @@ export async function inspectIssuer(
   const discovery = await fetch(discoveryUrlOf(issuer), { addresses, caPem, clock })
   const document = discovery.status === 200 ? parseJsonObject(discovery.body) : undefined
   const named = document && member(document, 'jwks_uri')
-  const jwksUri = typeof named === 'string' && isHttpUrl(named) ? named : undefined
+  const jwksUri = typeof named === 'string' && !urlProblem(named, 'always') ? named : undefined
   const isInside = addresses.length > 0 && !addresses.some(isPublic)
-  // A document from outside must not lead to what is inside, and none to a metadata address.
+  // A public document must not lead to a private address, and none to a metadata address.
   const isAllowed = isInside ? isPublicOrInside : isPublic
   const fetchKeys = async (keys: string): Promise<Probe> => {
     const found = await addressesOf(new URL(keys))
-    const isFit = found.every((address) => isAllowed(address) || addresses.includes(address))
-    return isFit ? fetch(keys, { addresses: found, caPem, clock }) : notFetched(keys, isInside)
+    const areAllowed = found.every((address) => isAllowed(address) || addresses.includes(address))
+    return areAllowed ? fetch(keys, { addresses: found, caPem, clock }) : notFetched(keys, isInside)
   }
   const jwks = jwksUri === undefined ? undefined : await fetchKeys(jwksUri)
   return {
@@ -98,14 +98,11 @@ const notFetched = (url: string, isInside: boolean): Probe => ({
   cacheControl: '',
   body: Buffer.alloc(0),
   ms: 0,
-  trust: 'nobody',
+  trust: 'none',
   problem: isInside
     ? 'its address is neither public nor private'
-    : 'its address is private, and that of the issuer is not',
+    : 'its address is private, but that of the issuer is public',
 })
-
-const isHttpUrl = (text: string): boolean =>
-  URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
 
 async function addressesInDns(name: string): Promise<string[]> {
   const found = await lookup(name, { all: true }).catch(() => [])
@@ -119,7 +116,7 @@ function keysIn(body: Uint8Array): PublishedKey[] {
 }
 
 const privateMembers = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
-const usualAlgorithm: Readonly<Record<string, string>> = {
+const curveAlgorithms: Readonly<Record<string, string>> = {
   'P-256': 'ES256',
   'P-384': 'ES384',
   'P-521': 'ES512',
@@ -132,11 +129,11 @@ function publishedKey(jwk: JsonObject): PublishedKey {
   }
   const kty = text('kty') ?? ''
   const alg = text('alg')
-  const usual = kty === 'RSA' ? 'RS256' : (usualAlgorithm[text('crv') ?? ''] ?? kty)
+  const defaultAlg = kty === 'RSA' ? 'RS256' : (curveAlgorithms[text('crv') ?? ''] ?? kty)
   return {
     kid: text('kid'),
     kty,
-    alg: alg ?? usual,
+    alg: alg ?? defaultAlg,
     hasAlg: alg !== undefined,
     hasUse: text('use') !== undefined,
     isUsable: parseJwk(jwk) !== undefined,
@@ -144,14 +141,14 @@ function publishedKey(jwk: JsonObject): PublishedKey {
   }
 }
 
-/** What a token says of itself before anything is verified. */
-export interface TokenClaimsToBe {
+/** The claims of a token before verification. */
+export interface UnverifiedClaims {
   readonly issuer: string | undefined
   readonly audiences: readonly string[]
 }
 
-/** Reads for whom and by whom a token claims to be; to ask the right issuer, never to believe it. */
-export function peekAtToken(token: string): TokenClaimsToBe {
+/** Reads issuer and audiences of a token to choose a verifier; they must not be trusted. */
+export function readUnverifiedClaims(token: string): UnverifiedClaims {
   const payload = decodeBase64url(token.split('.')[1] ?? '')
   const claims = payload && parseJsonObject(payload)
   try {

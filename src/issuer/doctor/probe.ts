@@ -1,113 +1,99 @@
-import { request as httpRequest, type IncomingMessage } from 'node:http'
-import { request as httpsRequest } from 'node:https'
-import { isIP, type LookupFunction } from 'node:net'
-import { TLSSocket } from 'node:tls'
-import { type Clock, responseTo, systemErrorCode } from '../../core/index.ts'
+import { isIP } from 'node:net'
+import { type Clock, systemErrorCode } from '../../core/index.ts'
+import {
+  type FetchDocumentOptions,
+  FetchError,
+  fetchDocument,
+  type ResolveName,
+} from '../../http/fetch/index.ts'
+import { maxProbeBytes, maxProbeMs } from '../limits.ts'
 
-/** Who vouches for the certificate of a server. */
-export type Trust = 'public' | 'given' | 'nobody'
+/** By which CAs the certificate of a server is trusted: those of Node.js, those that were given, or none. */
+export type Trust = 'public' | 'given' | 'none'
 
-/** What a GET without a credential came to; nothing is followed, nothing is refused. */
+/** The response to a GET without a credential. */
 export interface Probe {
   readonly url: string
-  /** Absent when nobody answered. */
+  /** Absent without a response. */
   readonly status?: number
-  readonly location?: string
   readonly contentType: string
   readonly cacheControl: string
+  /** Empty if it could not be used. */
   readonly body: Buffer
   readonly ms: number
   readonly trust: Trust
-  /** Why nobody answered, or why nobody vouches. */
+  /** Why there is no response, or why the certificate is not trusted. */
   readonly problem?: string
 }
 
-const limits = { timeoutMs: 10_000, maxBytes: 1024 * 1024 }
-
 /** How a document is fetched. */
 export interface ProbeOptions {
-  /** The only addresses to dial: the host of the URL was resolved before, and what it resolves to now does not count. */
+  /** The only addresses to connect to: the host of the URL was resolved before, and is not resolved again. */
   readonly addresses: readonly string[]
   readonly caPem?: string | undefined
   readonly clock: Clock
 }
 
-/** Fetches a document as the public sees it and, if no public CA has signed the certificate, with the given CA. */
+/** Fetches a document with the public CAs, else with the given ones, else from any server: the doctor reports which. */
 export async function probe(url: string, options: ProbeOptions): Promise<Probe> {
   const { caPem } = options
-  const asPublic = await get(url, { ...options, caPem: undefined })
-  if (asPublic.trust === 'public' || caPem === undefined || asPublic.status === undefined)
-    return asPublic
-  const asGiven = await get(url, options)
-  return asGiven.trust === 'public' ? { ...asGiven, trust: 'given' } : asPublic
+  const byPublicCas = await probeOnce(url, {}, options)
+  if (!url.startsWith('https:'))
+    return { ...byPublicCas, trust: 'none', problem: byPublicCas.problem ?? 'no TLS' }
+  if (byPublicCas.untrusted === undefined) return byPublicCas
+  if (caPem !== undefined) {
+    const byGivenCas = await probeOnce(url, { ca: caPem }, options)
+    if (byGivenCas.trust === 'public') return { ...byGivenCas, trust: 'given' }
+  }
+  // Unverified: nothing secret is sent, and what is received is only reported.
+  const unverified = await probeOnce(url, { verify: false }, options)
+  return { ...unverified, trust: 'none', problem: byPublicCas.untrusted }
 }
 
-async function get(url: string, options: ProbeOptions): Promise<Probe> {
-  const { clock } = options
-  const begin = clock.monotonic()
-  const nothing = { url, contentType: '', cacheControl: '', body: Buffer.alloc(0) }
+async function probeOnce(
+  url: string,
+  tls: NonNullable<FetchDocumentOptions['tls']>,
+  { addresses, clock }: ProbeOptions,
+): Promise<Probe & { readonly untrusted?: string }> {
+  const startedAt = clock.monotonic()
   try {
-    const response = await send(url, options)
-    const { headers, socket } = response
-    const { location } = headers
-    const trust = trustIn(socket)
-    const body = await readSome(response)
-    return {
-      url,
-      status: response.statusCode ?? 0,
-      ...(location !== undefined && { location }),
-      contentType: headers['content-type'] ?? '',
-      cacheControl: headers['cache-control'] ?? '',
-      body,
-      ms: clock.monotonic() - begin,
-      ...trust,
-    }
+    const { status, headers, body } = await fetchDocument(new URL(url), {
+      tls,
+      resolve: resolveTo(addresses),
+      allowHttp: 'always',
+      timeoutMs: maxProbeMs,
+      maxBytes: maxProbeBytes,
+    })
+    const { 'content-type': contentType = '', 'cache-control': cacheControl = '' } = headers
+    const ms = clock.monotonic() - startedAt
+    return { url, status, contentType, cacheControl, body, ms, trust: 'public' }
   } catch (error) {
-    const problem = systemErrorCode(error) ?? (error instanceof Error ? error.message : 'unknown')
-    return { ...nothing, ms: clock.monotonic() - begin, trust: 'nobody', problem }
+    if (!(error instanceof FetchError)) throw error
+    const ms = clock.monotonic() - startedAt
+    const none = { url, contentType: '', cacheControl: '', body: Buffer.alloc(0), ms }
+    return { ...none, ...problemOf(error) }
   }
 }
 
-function trustIn(socket: IncomingMessage['socket']): { trust: Trust; problem?: string } {
-  if (!(socket instanceof TLSSocket)) return { trust: 'nobody', problem: 'it speaks no TLS' }
-  if (socket.authorized) return { trust: 'public' }
-  // Typed as an Error, and a code in truth.
-  return { trust: 'nobody', problem: String(socket.authorizationError) }
-}
+/** Codes with which a response was received that a relying party would not use. */
+const unusable: ReadonlySet<string> = new Set(['redirected', 'too-large', 'bad-content-type'])
 
-function send(url: string, { addresses, caPem }: ProbeOptions): Promise<IncomingMessage> {
-  const options = {
-    agent: false,
-    lookup: lookupIn(addresses),
-    signal: AbortSignal.timeout(limits.timeoutMs),
-    headers: { accept: 'application/json', 'accept-encoding': 'identity' },
-    // Whether the certificate is trusted is part of the report; nothing secret is sent or believed.
-    rejectUnauthorized: false,
-    ...(caPem !== undefined && { ca: caPem }),
-  }
-  const request = url.startsWith('https:') ? httpsRequest : httpRequest
-  return responseTo(request(url, options).end())
+function problemOf({
+  code,
+  status,
+  reason,
+  cause,
+}: FetchError): Pick<Probe, 'status' | 'trust' | 'problem'> & { readonly untrusted?: string } {
+  if (unusable.has(code) && status !== undefined) return { status, trust: 'public' }
+  const problem = systemErrorCode(cause) ?? reason
+  return { trust: 'none', problem, ...(code === 'untrusted' && { untrusted: problem }) }
 }
 
 /** Resolves every name to the given addresses. */
-function lookupIn(addresses: readonly string[]): LookupFunction {
+function resolveTo(addresses: readonly string[]): ResolveName {
   const found = addresses.map((address) => ({ address, family: isIP(address) }))
-  return (name, options, done) => {
-    const [first] = found
-    if (!first)
-      return done(Object.assign(new Error(`${name} has no address`), { code: 'ENOTFOUND' }), '')
-    if (options.all) done(null, found)
-    else done(null, first.address, first.family)
+  return (name, _options, done) => {
+    if (found.length > 0) done(null, found)
+    else done(Object.assign(new Error(`${name} has no address`), { code: 'ENOTFOUND' }), [])
   }
-}
-
-async function readSome(response: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = []
-  let length = 0
-  for await (const chunk of response as AsyncIterable<Buffer>) {
-    chunks.push(chunk)
-    length += chunk.length
-    if (length > limits.maxBytes) break
-  }
-  return Buffer.concat(chunks)
 }

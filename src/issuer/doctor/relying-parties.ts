@@ -1,22 +1,22 @@
 import { member } from '../../jose/index.ts'
 import {
-  type Demand,
-  everybody,
+  commonRequirements,
   fasterThan,
-  honestAlgorithms,
   jsonTypes,
   kidOnEveryKey,
   knownTrust,
-  mostKeys,
+  listedAlgorithms,
+  maxKeys,
   must,
-  noLastSlash,
+  noTrailingSlash,
   onlyAlgorithms,
   publicAddress,
   publicTrust,
+  type Requirement,
   should,
 } from './checks.ts'
 
-const rsaFirst = 'sign with an RSA key (RS256), which every relying party accepts'
+const useRsa = 'sign with an RSA key (RS256), which every relying party accepts'
 
 const fromTheInternet = [publicAddress, publicTrust]
 
@@ -24,12 +24,12 @@ const trustBySystem = knownTrust(
   'add the CA to what the program trusts, or use a certificate of a public CA',
 )
 
-const noPort: Demand = must(
+const noPort: Requirement = must(
   ({ url }) => (url.port === '' ? undefined : `the issuer has the port ${url.port}`),
   'use an issuer without a port, on 443',
 )
 
-const noAuthorizationEndpoint: Demand = must(({ document }) => {
+const noAuthorizationEndpoint: Requirement = must(({ document }) => {
   if (!document) return undefined
   const named = member(document, 'authorization_endpoint')
   return typeof named === 'string' && URL.canParse(named)
@@ -37,36 +37,36 @@ const noAuthorizationEndpoint: Demand = must(({ document }) => {
     : 'the document has no authorization_endpoint that is a URL'
 }, 'start the server with --service-account-issuer-placeholders')
 
-/** What each relying party demands, besides what all do. */
-const demandsOf = {
+/** The requirements of each relying party, in addition to the common ones. */
+const ownRequirements = {
   aws: [
     ...fromTheInternet,
     noPort,
     kidOnEveryKey,
-    mostKeys(100),
-    ...onlyAlgorithms(['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512'], rsaFirst),
+    maxKeys(100),
+    ...onlyAlgorithms(['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512'], useRsa),
     fasterThan(5_000),
-    noLastSlash,
+    noTrailingSlash,
   ],
   gcp: [
-    ...fromTheInternet.map((demand) => ({
-      ...demand,
-      todo: `${demand.todo}; or upload the key set (gcloud: --jwk-json-path), again after each rotation`,
+    ...fromTheInternet.map((requirement) => ({
+      ...requirement,
+      todo: `${requirement.todo}; or upload the key set (gcloud: --jwk-json-path), again after each rotation`,
     })),
     kidOnEveryKey,
     must(
       ({ keys }) => (keys.some(({ hasAlg }) => !hasAlg) ? 'a key has no alg' : undefined),
       'publish keys with their alg, as Kubernetes and Sallyport do',
     ),
-    ...onlyAlgorithms(['RS256', 'ES256'], rsaFirst),
+    ...onlyAlgorithms(['RS256', 'ES256'], useRsa),
   ],
-  azure: [...fromTheInternet, kidOnEveryKey, ...onlyAlgorithms(['RS256'], rsaFirst), noLastSlash],
+  azure: [...fromTheInternet, kidOnEveryKey, ...onlyAlgorithms(['RS256'], useRsa), noTrailingSlash],
   vault: [
     ...knownTrust('give Vault the CA: oidc_discovery_ca_pem (or jwks_ca_pem)'),
-    honestAlgorithms,
-    noLastSlash,
+    listedAlgorithms,
+    noTrailingSlash,
   ],
-  oci: [...fromTheInternet, mostKeys(10)],
+  oci: [...fromTheInternet, maxKeys(10)],
   confluent: [
     ...fromTheInternet,
     should(({ jwks }) => {
@@ -84,11 +84,13 @@ const demandsOf = {
     fasterThan(5_000),
     must(
       ({ issuer }) =>
-        issuer.endsWith('/') ? 'the issuer ends in a slash, and istiod asks for //' : undefined,
-      'leave the slash out of --service-account-issuer, or give jwksUri in the RequestAuthentication',
+        issuer.endsWith('/')
+          ? 'the issuer ends in a slash, and istiod requests a path with //'
+          : undefined,
+      'remove the slash from --service-account-issuer, or set jwksUri in the RequestAuthentication',
     ),
   ],
-  'go-oidc': [...trustBySystem, honestAlgorithms],
+  'go-oidc': [...trustBySystem, listedAlgorithms],
   jose: [
     ...trustBySystem,
     kidOnEveryKey,
@@ -104,7 +106,7 @@ const demandsOf = {
     should(
       ({ document }) =>
         document && member(document, 'token_endpoint') === undefined
-          ? 'metadata.validate() refuses the document: it has no token_endpoint'
+          ? 'metadata.validate() rejects the document: it has no token_endpoint'
           : undefined,
       'do not call validate(), or start the server with --service-account-issuer-placeholders',
     ),
@@ -120,18 +122,18 @@ const demandsOf = {
       'publish fewer keys: drop retired ones',
     ),
   ],
-  spring: [...trustBySystem, noLastSlash],
+  spring: [...trustBySystem, noTrailingSlash],
   'openidconnect-rs': [...trustBySystem, noAuthorizationEndpoint, jsonTypes],
-} as const satisfies Readonly<Record<string, readonly Demand[]>>
+} as const satisfies Readonly<Record<string, readonly Requirement[]>>
 
-/** A relying party whose demands are known. */
-export type RelyingPartyName = keyof typeof demandsOf
+/** A relying party whose requirements are known. */
+export type RelyingPartyName = keyof typeof ownRequirements
 
-/** All of them, in the order in which they are shown. */
-export const relyingPartyNames = Object.keys(demandsOf) as readonly RelyingPartyName[]
+/** All relying parties, in the order of the report. */
+export const relyingPartyNames = Object.keys(ownRequirements) as readonly RelyingPartyName[]
 
-/** Everything that one of them demands. */
-export const demandsOn = (name: RelyingPartyName): readonly Demand[] => [
-  ...everybody,
-  ...demandsOf[name],
+/** All requirements of a relying party. */
+export const requirementsOf = (name: RelyingPartyName): readonly Requirement[] => [
+  ...commonRequirements,
+  ...ownRequirements[name],
 ]

@@ -4,31 +4,31 @@ import { type ClusterView, isRecord, type KubeObject, wellKnownKinds } from '../
 
 const recordKey = { namespace: 'kube-system', name: 'sallyport-issuer' } as const
 
-/** What a cluster keeps about its issuer. */
+/** What a cluster stores about its issuer. */
 export interface IssuerRecord {
   readonly issuer: string
-  /** The issuer that has signed since the last start. */
+  /** The issuer that signs since the last start. */
   readonly signing: string
 }
 
-/** How a server sees its issuer when it starts. */
+/** The issuers at the start of a server. */
 export interface IssuerStart {
-  /** The issuer of a cluster that has none yet. */
+  /** The issuer of a new cluster. */
   readonly firstIssuer: string
-  /** Those that the server was given, the one that signs first; none to take the one that is kept. */
+  /** The configured issuers, of which the first signs; if empty, the stored one is used. */
   readonly given: readonly string[]
 }
 
-/** The issuer that a cluster keeps. */
+/** The stored issuer of a cluster. */
 export interface KeptIssuer {
   readonly issuer: string
-  /** One that has signed until now and is not accepted any more. */
+  /** The previous issuer, if its tokens are no longer accepted. */
   readonly dropped?: string
 }
 
 /**
- * The issuer of a cluster that was given none: the one of its first start. It must not change with
- * addresses later, since every token and every relying party names it.
+ * The stored issuer of a cluster, which is that of its first start. It must not change with addresses later: all
+ * tokens and relying parties have it.
  */
 export async function keptIssuer(
   view: ClusterView,
@@ -55,7 +55,7 @@ export async function keptIssuer(
   return kept
 }
 
-/** What is kept from this start on. */
+/** The record from this start on. */
 function recordAt(
   { firstIssuer, given }: IssuerStart,
   known: IssuerRecord | undefined,
@@ -74,7 +74,7 @@ function droppedSince(
   return before === signing || given.includes(before) ? {} : { dropped: before }
 }
 
-/** What a cluster keeps about its issuer; undefined where there is none. */
+/** The stored issuer of a cluster; undefined if there is none. */
 export async function readIssuerRecord(
   view: ClusterView,
   signal: AbortSignal,
@@ -96,25 +96,25 @@ function recordIn(object: KubeObject): IssuerRecord {
   }
 }
 
-/** What is wrong with an issuer for tokens at all, as in `must be ...`. */
+/** Why an issuer is invalid, as in `must be ...`. */
 export function problemOfIssuer(issuer: string): string | undefined {
   if (issuer === '') return 'must not be empty'
   if (issuer.includes(':') && !URL.canParse(issuer)) return 'must be a URL if it has a colon'
   return undefined
 }
 
-/** Why outsiders could not discover an issuer; tokens can be issued all the same. */
+/** Why relying parties cannot discover an issuer; tokens can be issued anyway. */
 export function problemOfDiscovery(issuer: string): string | undefined {
   const url = URL.canParse(issuer) ? new URL(issuer) : undefined
-  if (url?.protocol !== 'https:') return 'it is no https URL'
+  if (url?.protocol !== 'https:') return 'it is not an https URL'
   if (issuer.includes('?') || issuer.includes('#')) return 'it has a query or a fragment'
   return undefined
 }
 
-/** How an issuer is called, and for whom its tokens are. */
+/** The names of an issuer and its default audiences. */
 export interface IssuerNames {
-  /** All that are believed; the first one signs. */
+  /** Accepted issuers; the first one signs. */
   readonly issuers: readonly [string, ...string[]]
-  /** Of tokens that name no audience, and of tokens for the API server. */
+  /** The default audiences of tokens, which are those of the API server. */
   readonly apiAudiences: readonly string[]
 }

@@ -19,28 +19,28 @@ import {
   withNewKey,
 } from './stored-ring.ts'
 
-/** Where a server shows its signing keys, without their private halves. */
+/** The path at which a server reports its signing keys, without private keys. */
 export const signingKeysPath = '/issuer/v1/keys'
-/** Where a server is told to rotate them. */
+/** The path at which a rotation is requested. */
 export const keyRotationPath = '/issuer/v1/keys/rotate'
 
 const times = defaultRotationTimes
 
-/** Whose keys, and what time it is. */
+/** Where the keys are stored. */
 export interface KeyKeeper {
   readonly values: SealedValues
   readonly clock: Clock
 }
 
-/** A key as its owner sees it; times are milliseconds since 1970. */
+/** A key in a report; times are milliseconds since 1970. */
 export interface KeyReport extends RingKey {
   readonly alg: Algorithm
   readonly stage: KeyStage
-  /** When it will be gone, for a key that another has followed. */
+  /** When a retired key is removed. */
   readonly droppedAt?: number
 }
 
-/** The signing keys of a cluster, the oldest first. */
+/** The signing keys of a cluster, oldest first. */
 export async function readSigningKeys(
   { values, clock }: KeyKeeper,
   signal: AbortSignal,
@@ -49,7 +49,7 @@ export async function readSigningKeys(
   return reportsOf(storedIn(found?.value), clock.now())
 }
 
-/** Publishes a further key, which takes over once every cache has it, or later if copies of the documents need longer. */
+/** Publishes a new key, which signs after `showMs`, when all caches have it. */
 export function beginRotation(
   { values, clock }: KeyKeeper,
   signal: AbortSignal,
@@ -61,8 +61,8 @@ export function beginRotation(
     if (coming)
       throw new CommandFailed(
         'ROTATION_UNDER_WAY',
-        `a rotation is under way: key ${coming.kid} begins to sign at ${kubeTime(coming.signsFrom)}`,
-        { hint: 'wait until then; `sallyport issuer keys` shows where it stands' },
+        `a rotation is in progress: key ${coming.kid} begins to sign at ${kubeTime(coming.signsFrom)}`,
+        { hint: 'wait until then; `sallyport issuer keys` shows its stage' },
       )
     if (isFull(stored.ring)) throw tooManyKeys(stored.ring.length)
     return withNewKey(stored, key, now, { ...times, publishMs: Math.max(showMs, times.publishMs) })
@@ -72,13 +72,13 @@ export function beginRotation(
 const tooManyKeys = (count: number): CommandFailed =>
   new CommandFailed(
     'TOO_MANY_KEYS',
-    `${count} keys are published, and relying parties read no more`,
+    `${count} keys are published, which is the maximum that relying parties read`,
     {
-      hint: 'a key is dropped when its last token has died, `sallyport issuer keys` says when; shorter lives of tokens (--service-account-max-token-expiration, --no-service-account-extend-token-expiration) keep fewer keys',
+      hint: 'a key is removed when its last token has expired, `sallyport issuer keys` shows when; shorter lifetimes of tokens (--service-account-max-token-expiration, --no-service-account-extend-token-expiration) keep fewer keys',
     },
   )
 
-/** Drops every key for a new one, at once: for keys that somebody else may have. */
+/** Replaces all keys by a new one at once, for compromised keys. */
 export function replaceKeys(
   { values, clock }: KeyKeeper,
   signal: AbortSignal,
@@ -111,8 +111,8 @@ async function change(
 
 function storedIn(value: Buffer | undefined): StoredRing {
   if (value) return decodeRing(value)
-  throw new CommandFailed('NO_SIGNING_KEYS', 'the cluster keeps no signing keys', {
-    hint: 'a server makes the first one when it starts',
+  throw new CommandFailed('NO_SIGNING_KEYS', 'the cluster has no signing keys', {
+    hint: 'a server creates the first one when it starts',
   })
 }
 
@@ -128,9 +128,9 @@ function reportsOf({ ring, keys }: StoredRing, now: number): KeyReport[] {
   })
 }
 
-/** A key that was followed a moment ago may not be marked so yet. */
+/** A key whose successor has just begun to sign may not be marked yet. */
 function retired(key: RingKey, ring: StoredRing['ring'], now: number): RingKey {
   const signing = signingKeyOf(ring, now)
-  const isFollowed = signing !== undefined && key.signsFrom < signing.signsFrom
-  return isFollowed ? { retiredAt: signing.signsFrom, ...key } : key
+  const hasSuccessor = signing !== undefined && key.signsFrom < signing.signsFrom
+  return hasSuccessor ? { retiredAt: signing.signsFrom, ...key } : key
 }

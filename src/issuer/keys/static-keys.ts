@@ -6,19 +6,17 @@ import {
   signingKeyFromPem,
   type VerificationKey,
 } from '../../jose/index.ts'
+import { documentMaxAgeSeconds as maxAgeSeconds } from '../limits.ts'
 import type { IssuerKeys, KeyState } from './key-ring.ts'
 
-/** As long as Kubernetes lets others keep keys that do not change. */
-const maxAgeSeconds = 3_600
-
-/** Where keys come from that only a restart changes. */
+/** Files with keys; a restart is needed to change them. */
 export interface KeyFiles {
   readonly signingKeyFile: string
-  /** Private or public keys, several in a file if need be. */
+  /** Private or public keys; a file may have several. */
   readonly keyFiles: readonly string[]
 }
 
-/** Keys from files. The set is that of all files and of the signing key, so that nothing is signed that nobody can verify. */
+/** Reads keys from files. The signing key is always published too, so that its tokens can be verified. */
 export async function openStaticKeys({ signingKeyFile, keyFiles }: KeyFiles): Promise<IssuerKeys> {
   const signer = await readKeys(signingKeyFile, signingKeyFromPem)
   const others: VerificationKey[] = []

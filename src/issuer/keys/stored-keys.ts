@@ -9,6 +9,7 @@ import {
 } from '../../core/index.ts'
 import { type KeySet, type SigningKey, signingKey } from '../../jose/index.ts'
 import { generateRsaKey } from '../../pki/index.ts'
+import { documentMaxAgeSeconds as maxAgeSeconds } from '../limits.ts'
 import {
   advanced,
   defaultRotationTimes,
@@ -31,51 +32,50 @@ import {
   withNewKey,
 } from './stored-ring.ts'
 
-const maxAgeSeconds = 3_600
 const retryMs = 10_000
 
-/** What keys in the cluster are kept with. */
-export interface StoredKeysParts {
+/** What stored keys depend on. */
+export interface StoredKeysDeps {
   readonly values: SealedValues
   readonly clock: Clock
   readonly log: Logger
   readonly signal: AbortSignal
-  /** Makes the first key of a new cluster. */
+  /** Creates the first key of a new cluster. */
   readonly firstKey: () => Promise<KeyObject>
-  /** After which time a key gets a successor; 0 or absent for never. */
+  /** Time between two rotations; 0 or absent for none. */
   readonly rotationPeriodMs?: number
   readonly times?: RotationTimes
 }
 
-/** Keys that live in the cluster, are the same for every server, and change their stages as time passes. */
+/** Keys that are stored in the cluster, shared by all servers, and rotated. */
 export class StoredKeys implements IssuerKeys {
-  readonly #parts: StoredKeysParts
+  readonly #deps: StoredKeysDeps
   readonly #times: RotationTimes
   readonly #listeners = new Set<() => void>()
   #stored: StoredRing
   #published: KeySet
   #timer: NodeJS.Timeout | undefined
   #confirmedAt: number
-  /** Of the value that was taken in last. */
+  /** Of the latest value. */
   #version = 0
-  /** How often one was. */
-  #taken = 0
+  /** Number of values received. */
+  #updates = 0
 
-  private constructor(parts: StoredKeysParts, stored: StoredRing) {
-    this.#parts = parts
-    this.#times = parts.times ?? defaultRotationTimes
+  private constructor(deps: StoredKeysDeps, stored: StoredRing) {
+    this.#deps = deps
+    this.#times = deps.times ?? defaultRotationTimes
     this.#stored = stored
     this.#published = publishedKeys(stored)
-    this.#confirmedAt = parts.clock.monotonic()
+    this.#confirmedAt = deps.clock.monotonic()
   }
 
-  /** Reads the keys of the cluster, or creates the first one, and keeps them up to date until the signal aborts. */
-  static async open(parts: StoredKeysParts): Promise<StoredKeys> {
-    const keys = new StoredKeys(parts, await ensureRing(parts))
-    parts.values.watch(signingKeysName, (changed) => keys.#take(changed), parts.signal)
-    await keys.#confirm()
+  /** Loads the keys of the cluster, or creates the first one, and watches them until the signal aborts. */
+  static async open(deps: StoredKeysDeps): Promise<StoredKeys> {
+    const keys = new StoredKeys(deps, await ensureRing(deps))
+    deps.values.watch(signingKeysName, (changed) => keys.#update(changed), deps.signal)
+    await keys.#refresh()
     await keys.#advance()
-    keys.#keepFresh()
+    keys.#refreshPeriodically()
     return keys
   }
 
@@ -90,7 +90,7 @@ export class StoredKeys implements IssuerKeys {
   }
 
   requireFresh(): void {
-    const staleMs = this.#parts.clock.monotonic() - this.#confirmedAt
+    const staleMs = this.#deps.clock.monotonic() - this.#confirmedAt
     if (staleMs > this.#times.maxStaleMs)
       throw new ApiError(
         'ServiceUnavailable',
@@ -98,9 +98,9 @@ export class StoredKeys implements IssuerKeys {
       )
   }
 
-  /** Makes sure that the signing key is kept as long as a token that it is about to sign. */
+  /** Stores that the key must be kept until a token expires, before the token is signed. */
   async noteToken(kid: string, until: number): Promise<void> {
-    const now = this.#parts.clock.now()
+    const now = this.#deps.clock.now()
     if (withTokenUntil(this.#stored.ring, kid, until, now) === this.#stored.ring) return
     await this.#change((stored) => {
       const ring = withTokenUntil(stored.ring, kid, until, now)
@@ -110,50 +110,50 @@ export class StoredKeys implements IssuerKeys {
 
   #signer(): SigningKey {
     const { ring, keys } = this.#stored
-    const key = keys.get(signingKeyOf(ring, this.#parts.clock.now())?.kid ?? '')
-    if (!key) throw new Error('no key of the ring signs now')
+    const key = keys.get(signingKeyOf(ring, this.#deps.clock.now())?.kid ?? '')
+    if (!key) throw new Error('no key of the ring is signing')
     return key
   }
 
-  #take({ value, version }: SealedValue): void {
-    this.#confirmedAt = this.#parts.clock.monotonic()
+  #update({ value, version }: SealedValue): void {
+    this.#confirmedAt = this.#deps.clock.monotonic()
     if (version <= this.#version) return
     try {
-      this.#know(decodeRing(value))
+      this.#replace(decodeRing(value))
     } catch (err) {
-      this.#parts.log.error({ err }, 'signing keys are invalid, keeping the previous ones')
+      this.#deps.log.error({ err }, 'signing keys are invalid, keeping the previous ones')
       return
     }
     this.#version = version
-    this.#taken += 1
-    this.#tell()
+    this.#updates += 1
+    this.#notify()
   }
 
-  #know(stored: StoredRing): void {
+  #replace(stored: StoredRing): void {
     this.#stored = stored
     this.#published = publishedKeys(stored)
   }
 
-  #tell(): void {
+  #notify(): void {
     for (const listener of this.#listeners) listener()
     this.#wait()
   }
 
-  /** Reads the keys as they are now; while that fails they are stale. */
-  async #confirm(): Promise<void> {
-    const { values, clock, signal } = this.#parts
-    const requestedAt = clock.monotonic()
+  /** Reads the current keys; while that fails they may be stale. */
+  async #refresh(): Promise<void> {
+    const { values, clock, signal } = this.#deps
+    const startedAt = clock.monotonic()
     const found = await values.get(signingKeysName, signal)
     if (!found) return
-    this.#take(found)
-    this.#confirmedAt = requestedAt
+    this.#update(found)
+    this.#confirmedAt = startedAt
   }
 
-  /** Reads the keys again and again: a watch without a network is as silent as one without changes. */
-  #keepFresh(): void {
-    const { log, signal } = this.#parts
+  /** Reads the keys periodically: a watch does not report that its network is down. */
+  #refreshPeriodically(): void {
+    const { log, signal } = this.#deps
     const timer = setInterval(() => {
-      this.#confirm().catch((err: unknown) => log.warn({ err }, 'cannot read the signing keys'))
+      this.#refresh().catch((err: unknown) => log.warn({ err }, 'cannot read the signing keys'))
     }, this.#times.maxStaleMs / 5)
     timer.unref()
     const stop = (): void => {
@@ -163,11 +163,11 @@ export class StoredKeys implements IssuerKeys {
     signal.addEventListener('abort', stop, { once: true })
   }
 
-  /** Waits for the next moment at which time alone changes something. */
+  /** Waits until the ring is due to change. */
   #wait(): void {
     clearTimeout(this.#timer)
-    if (this.#parts.signal.aborted) return
-    const now = this.#parts.clock.now()
+    if (this.#deps.signal.aborted) return
+    const now = this.#deps.clock.now()
     const next = Math.min(
       nextChangeAt(this.#stored.ring, now, this.#times) ?? Number.POSITIVE_INFINITY,
       this.#successorDueAt(),
@@ -183,19 +183,19 @@ export class StoredKeys implements IssuerKeys {
   }
 
   #successorDueAt(stored: StoredRing = this.#stored): number {
-    const { rotationPeriodMs = 0 } = this.#parts
+    const { rotationPeriodMs = 0 } = this.#deps
     if (rotationPeriodMs === 0 || isFull(stored.ring)) return Number.POSITIVE_INFINITY
     return lastPublishedAt(stored.ring) + rotationPeriodMs
   }
 
   async #advance(): Promise<void> {
-    const { clock, log } = this.#parts
+    const { clock, log } = this.#deps
     try {
       const isDue = this.#successorDueAt() <= clock.now()
       const successor = isDue ? signingKey(await generateRsaKey()) : undefined
       await this.#change((stored) => {
         const now = clock.now()
-        // Another server may have been faster, so it is decided by what is stored now.
+        // Another server may have been faster: the stored keys decide.
         const withSuccessor =
           successor && this.#successorDueAt(stored) <= now
             ? withNewKey(stored, successor, now, this.#times)
@@ -206,46 +206,46 @@ export class StoredKeys implements IssuerKeys {
           : { ...withSuccessor, ring }
       })
     } catch (err) {
-      if (this.#parts.signal.aborted) return
-      log.error({ err }, 'cannot move the signing keys on; trying again')
+      if (this.#deps.signal.aborted) return
+      log.error({ err }, 'cannot update the signing keys, retrying')
       this.#waitFor(retryMs)
       return
     }
     this.#warnIfFull()
-    this.#tell()
+    this.#notify()
   }
 
   #warnIfFull(): void {
-    const { rotationPeriodMs = 0, log } = this.#parts
+    const { rotationPeriodMs = 0, log } = this.#deps
     const { ring } = this.#stored
     if (rotationPeriodMs > 0 && isFull(ring))
       log.warn(
         { keys: ring.length },
-        'no further key is made until the last token of one has died: relying parties read no more of them; shorter lives of tokens keep fewer',
+        'maximum number of signing keys reached, rotation is suspended until the last token of one has expired; shorter token lifetimes keep fewer keys',
       )
   }
 
   async #change(change: (stored: StoredRing) => StoredRing | undefined): Promise<void> {
-    const { values, signal } = this.#parts
+    const { values, signal } = this.#deps
     let changed: StoredRing | undefined
-    let taken = 0
+    let updates = 0
     await values.change(
       signingKeysName,
       (present) => {
         if (!present) return undefined
-        taken = this.#taken
+        updates = this.#updates
         changed = change(decodeRing(present))
         return changed && encodeRing(changed)
       },
       signal,
     )
-    // What was taken in meanwhile is this very change or a later one, which it must not undo.
-    if (changed && taken === this.#taken) this.#know(changed)
+    // An update that arrived meanwhile has this change or a later one.
+    if (changed && updates === this.#updates) this.#replace(changed)
   }
 }
 
-async function ensureRing(parts: StoredKeysParts): Promise<StoredRing> {
-  const { values, clock, signal, firstKey } = parts
+async function ensureRing(deps: StoredKeysDeps): Promise<StoredRing> {
+  const { values, clock, signal, firstKey } = deps
   const first = (await values.get(signingKeysName, signal)) ? undefined : await firstKey()
   await values.change(
     signingKeysName,
@@ -253,7 +253,7 @@ async function ensureRing(parts: StoredKeysParts): Promise<StoredRing> {
     signal,
   )
   const found = await values.get(signingKeysName, signal)
-  if (!found) throw new Error('the signing keys vanished while they were read')
+  if (!found) throw new Error('the signing keys were deleted while they were read')
   return decodeRing(found.value)
 }
 

@@ -2,7 +2,7 @@ import { isRecord, type KubeObject, SallyportError, Secret } from '../../core/in
 import { KeySet, type SigningKey, signingKeyFromPem } from '../../jose/index.ts'
 import { type KeyRing, type RingKey, type RotationTimes, withNextKey } from './key-ring.ts'
 
-/** The sealed value in which a cluster keeps its signing keys. */
+/** The sealed value with the signing keys of a cluster. */
 export const signingKeysName = 'signing-keys'
 const formatVersion = 1
 
@@ -12,24 +12,24 @@ export interface StoredRing {
   readonly keys: ReadonlyMap<string, SigningKey>
 }
 
-/** The signing keys are not as we write them. */
+/** The stored signing keys are invalid. */
 class SigningKeysInvalid extends SallyportError {
   readonly code = 'SIGNING_KEYS_INVALID'
 
   constructor(why: string) {
     super(
-      `the signing keys of the cluster cannot be used: ${why}; restore a backup, or start the server ` +
+      `the signing keys of the cluster are invalid: ${why}; restore a backup, or start the server ` +
         'with --service-account-signing-key-file and the file pki/sa.key of its data directory',
     )
   }
 }
 
-/** The Secret in which clusters kept their signing keys before they were sealed. */
+/** The Secret with the signing keys in versions without sealed values. */
 export const oldSigningKeys = {
   key: { namespace: 'kube-system', name: 'sallyport-signing-keys' },
   type: 'sallyport.dev/signing-keys',
   name: signingKeysName,
-  /** The sealed value of a Secret; throws if the keys in it cannot be used. */
+  /** The sealed value of a Secret; throws if its keys are invalid. */
   read: ({ data }: KubeObject): Buffer => {
     const encoded = isRecord(data) ? data['keys.json'] : undefined
     const value = Buffer.from(typeof encoded === 'string' ? encoded : '', 'base64')
@@ -54,7 +54,7 @@ function pemOf({ keys }: StoredRing, { kid }: RingKey): Secret {
 export function decodeRing(value: Buffer): StoredRing {
   const content = parseJson(value.toString())
   if (!isRecord(content) || content['version'] !== formatVersion || !Array.isArray(content['keys']))
-    throw new SigningKeysInvalid(`they are not of format version ${formatVersion}`)
+    throw new SigningKeysInvalid(`the format version is not ${formatVersion}`)
   const entries = content['keys'].map((entry: unknown, index) => parseEntry(entry, index))
   if (entries.length === 0) throw new SigningKeysInvalid('there is no key')
   return {
@@ -84,7 +84,7 @@ function parseEntry(
   }
   const { kid, pem, retiredAt } = fields
   const key = typeof pem === 'string' ? readPem(pem, where) : undefined
-  if (!key || key.kid !== kid) throw new SigningKeysInvalid(`${where} is not the one it says it is`)
+  if (!key || key.kid !== kid) throw new SigningKeysInvalid(`${where} does not match its key id`)
   return {
     key,
     ringKey: {
@@ -101,15 +101,15 @@ function readPem(pem: string, where: string): SigningKey {
   try {
     return signingKeyFromPem(pem, where)
   } catch {
-    throw new SigningKeysInvalid(`${where} cannot be read`)
+    throw new SigningKeysInvalid(`${where} is not a valid private key`)
   }
 }
 
-/** The public halves of all keys of a ring. */
+/** The public keys of a ring. */
 export const publishedKeys = ({ ring, keys }: StoredRing): KeySet =>
   new KeySet(ring.flatMap(({ kid }) => keys.get(kid)?.publicKey ?? []))
 
-/** The ring with a further key, which is published at once and signs later. */
+/** The ring with a new key, which is published at once and signs later. */
 export const withNewKey = (
   { ring, keys }: StoredRing,
   key: SigningKey,

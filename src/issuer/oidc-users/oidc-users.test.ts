@@ -99,9 +99,9 @@ describe('users of a provider [ISS-P8]', () => {
   })
 
   test.each<[string, object, string]>([
-    ['for another client', { aud: 'other' }, 'oidc: the token is for "other"'],
+    ['for another client', { aud: 'other' }, 'oidc: audience mismatch: the token has "other"'],
     ['that has just ended', { exp: now() - 2 }, 'oidc: the token has expired'],
-    ['that never ends', { exp: undefined }, 'oidc: the token has no end'],
+    ['that never ends', { exp: undefined }, 'oidc: the token has no expiry'],
     ['without a subject', { sub: undefined }, 'oidc: the claim sub is missing'],
   ])('a token %s is a 401', async (_name, claims, why) => {
     expect(await outcome(tokenOf(claims))).toContain(`Unauthorized: ${why}`)
@@ -150,7 +150,7 @@ describe('users of a provider [ISS-P8]', () => {
     const token = late.sign({ iss: late.issuer, aud: 'cluster', sub: 'jane', exp: now() + 600 })
     await expect(waiting.authenticateToken(token, signal)).rejects.toMatchObject({
       reason: 'Unauthorized',
-      detail: expect.stringContaining('answered with 503'),
+      detail: expect.stringContaining('responded with status 503'),
     })
     late.recover()
     ms += 5_000

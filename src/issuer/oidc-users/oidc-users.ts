@@ -22,19 +22,19 @@ import {
 } from '../relying-party/index.ts'
 import { unverifiedIssuer } from '../tokens/claims.ts'
 
-/** How the claims of a provider become a user, with the meaning of Kubernetes' flags. */
+/** How claims are mapped to a user; the options have the meaning of the flags of kube-apiserver. */
 export interface ClaimRules {
   readonly issuer: string
   readonly usernameClaim: string
-  /** Nothing given: the issuer and `#`, but none for `email`; `-`: none. */
+  /** Absent: the issuer and `#`, or none for `email`; `-`: none. */
   readonly usernamePrefix?: string | undefined
   readonly groupsClaim?: string | undefined
   readonly groupsPrefix?: string | undefined
-  /** Claims that must have exactly this text. */
+  /** Claims that must have exactly this value. */
   readonly requiredClaims: ReadonlyMap<string, string>
 }
 
-/** The user that verified claims are about; throws TokenRefused where Kubernetes refuses. */
+/** The user of verified claims; throws TokenRefused where kube-apiserver rejects. */
 export function userOfClaims(claims: JsonObject, rules: ClaimRules): UserInfo {
   requireClaims(claims, rules.requiredClaims)
   const name = textClaim(claims, rules.usernameClaim)
@@ -54,7 +54,7 @@ function usernamePrefixOf({ issuer, usernameClaim, usernamePrefix }: ClaimRules)
   return usernameClaim === 'email' ? '' : `${issuer}#`
 }
 
-/** An address that the provider has not checked could be anybody's. */
+/** An unverified address may belong to another user. */
 function requireVerifiedEmail(claims: JsonObject): void {
   const verified = member(claims, 'email_verified')
   if (verified !== undefined && verified !== true) throw refused('the email is not verified')
@@ -73,13 +73,14 @@ function groupsOf(claims: JsonObject, { groupsClaim, groupsPrefix = '' }: ClaimR
 
 function requireClaims(claims: JsonObject, required: ClaimRules['requiredClaims']): void {
   for (const [name, text] of required) {
-    if (member(claims, name) !== text) throw refused(`the claim ${name} is not the required one`)
+    if (member(claims, name) !== text)
+      throw refused(`the claim ${name} does not have the required value`)
   }
 }
 
 const refused = (why: string): TokenRefused => new TokenRefused('bad-claims', why)
 
-/** Which provider is believed, and what its claims mean. */
+/** A trusted provider and the mapping of its claims. */
 export interface OidcUsersOptions extends ClaimRules {
   readonly clientId: string
   readonly algorithms: readonly SigningAlgorithm[]
@@ -88,7 +89,7 @@ export interface OidcUsersOptions extends ClaimRules {
   readonly log: Logger
 }
 
-/** Knows the users of an outside OIDC provider by their id tokens. Nothing is asked of it before the first token comes. */
+/** Authenticates ID tokens of an OIDC provider. The provider is not contacted before the first token. */
 export function oidcUsers(options: OidcUsersOptions): TokenAuthenticator {
   const { issuer, clientId, algorithms, caPem, clock, log } = options
   const verifier = createTokenVerifier({
@@ -98,10 +99,10 @@ export function oidcUsers(options: OidcUsersOptions): TokenAuthenticator {
     caPem,
     clock,
     log,
-    // The operator has named the provider, and many are in the same network.
+    // The operator has configured the provider, and many are in the same network.
     allowPrivateAddresses: true,
   })
-  // The same object for each use, so that what is kept per identity is found again.
+  // The same object for each use: caches are keyed by it.
   const known = new VerifiedTokenCache<Authentication>({ clock })
   return {
     name: 'oidc',
@@ -129,7 +130,7 @@ function authenticationOf(
   { claims, expiresAt, id }: VerifiedToken,
   options: OidcUsersOptions,
 ): Authentication {
-  // A person's token gets no grace: kube-apiserver gives none.
+  // No leeway for users, as in kube-apiserver.
   if (options.clock.now() > expiresAt) throw new TokenRefused('expired', 'the token has expired')
   return {
     method: 'oidc',

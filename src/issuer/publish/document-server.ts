@@ -4,6 +4,7 @@ import { createServer as createTlsServer, type Server as TlsServer } from 'node:
 import type { AddressInfo } from 'node:net'
 import type { Secret } from '../../core/index.ts'
 import { discoveryPath, entityTagOf, isKnownByClient, jwksPath } from '../documents/documents.ts'
+import { maxDocumentConnections } from '../limits.ts'
 import type { PublicDocument, PublicDocuments } from './public-documents.ts'
 
 /** A certificate with its key. */
@@ -12,7 +13,7 @@ export interface ListenerCertificate {
   readonly keyPem: Secret
 }
 
-/** Where to listen; without a certificate somebody in front has to speak TLS. */
+/** Where to listen; without a certificate, a proxy in front must terminate TLS. */
 export interface ListenerOptions {
   readonly address: string
   readonly port: number
@@ -20,10 +21,9 @@ export interface ListenerOptions {
 }
 
 const limits = { headersTimeout: 10_000, requestTimeout: 10_000, keepAliveTimeout: 60_000 }
-const maxConnections = 1_000
 
-/** Serves the two documents and nothing else, to everybody. */
-export class DocumentListener {
+/** Serves the two documents, without authentication, and nothing else. */
+export class DocumentServer {
   readonly #server: Server | TlsServer
   readonly #options: ListenerOptions
   #served: ReadonlyMap<string, ServedDocument>
@@ -33,17 +33,17 @@ export class DocumentListener {
     this.#options = options
     const { tls } = options
     this.#server = tls
-      ? createTlsServer({ ...contextOf(tls), ...limits }, this.#answer)
-      : createServer(limits, this.#answer)
-    this.#server.maxConnections = maxConnections
+      ? createTlsServer({ ...contextOf(tls), ...limits }, this.#respond)
+      : createServer(limits, this.#respond)
+    this.#server.maxConnections = maxDocumentConnections
   }
 
-  /** From now on these are served. */
-  show(documents: PublicDocuments): void {
+  /** Replaces the documents. */
+  update(documents: PublicDocuments): void {
     this.#served = servedBy(documents)
   }
 
-  /** From now on this certificate is shown. */
+  /** Replaces the certificate. */
   useCertificate(certificate: ListenerCertificate): void {
     if ('setSecureContext' in this.#server) this.#server.setSecureContext(contextOf(certificate))
   }
@@ -65,7 +65,7 @@ export class DocumentListener {
     await closed
   }
 
-  readonly #answer: RequestListener = (request, response) => {
+  readonly #respond: RequestListener = (request, response) => {
     response.setHeader('X-Content-Type-Options', 'nosniff')
     const document = this.#find(request.url ?? '')
     if (!document) {
@@ -79,7 +79,7 @@ export class DocumentListener {
     const { body, contentType, cacheControl, tag } = document
     response.setHeader('Cache-Control', cacheControl)
     response.setHeader('ETag', tag)
-    // Browsers verify tokens too, and there is nothing here to steal.
+    // Browsers verify tokens too, and the documents are public.
     response.setHeader('Access-Control-Allow-Origin', '*')
     if (isKnownByClient(request.headers['if-none-match'], tag)) {
       response.writeHead(304).end()
@@ -94,12 +94,12 @@ export class DocumentListener {
   }
 }
 
-/** A document with its name, which is worked out once and not per request. */
+/** A document with its entity tag, which is computed once. */
 interface ServedDocument extends PublicDocument {
   readonly tag: string
 }
 
-/** Where the documents are on an API server, for a proxy in front, and where outsiders look for them. */
+/** The documents by path: the paths of an API server, and those below the issuer. */
 function servedBy(documents: PublicDocuments): ReadonlyMap<string, ServedDocument> {
   const below = pathOf(documents.issuer)
   const keysAt = [jwksPath, `${below}${jwksPath}`, pathOf(documents.jwksUri) || jwksPath]

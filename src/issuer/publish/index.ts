@@ -1,4 +1,4 @@
-export { DocumentListener } from './document-server.ts'
+export { DocumentServer } from './document-server.ts'
 export type { PublicDocuments, PublishOptions } from './public-documents.ts'
 export {
   documentsOfIssuer,

@@ -37,8 +37,12 @@ describe('nothing is published that outsiders must not see or cannot use', () =>
     ['a PEM block [ISS-R26]', { keys: [usable], note: '-----BEGIN PRIVATE KEY-----' }, 'PEM block'],
     ['no keys', { keys: [] }, 'the key set has no keys'],
     ['a page', '<html>', 'the key set has no keys'],
-    ['a key without an id', { keys: [{ ...usable, kid: undefined }] }, 'cannot be used'],
-    ['a key for encryption', { keys: [{ ...usable, use: 'enc' }] }, '1 of 1 keys cannot be used'],
+    ['a key without an id', { keys: [{ ...usable, kid: undefined }] }, 'cannot verify tokens'],
+    [
+      'a key for encryption',
+      { keys: [{ ...usable, use: 'enc' }] },
+      '1 of 1 keys cannot verify tokens',
+    ],
   ])('%s', (_name, keys, why) => {
     expect(() => publicDocuments(good.discovery, received(keys))).toThrow(why)
   })

@@ -1,9 +1,11 @@
-import { createKubeClient, httpsTransport, type Transport } from '../../client/index.ts'
+import { createKubeClient, type Transport } from '../../client/index.ts'
 import { CommandFailed, isRecord, type Logger, pause } from '../../core/index.ts'
+import { FetchError, fetchDocument } from '../../http/fetch/index.ts'
 import { parseJsonObject, parseJwk, refusePrivateMembers } from '../../jose/index.ts'
 import { discoveryPath, jwksPath } from '../documents/documents.ts'
+import { maxPublishedBytes, maxPublishFetchMs } from '../limits.ts'
 
-/** A document as outsiders are to get it. */
+/** A document as it is published. */
 export interface PublicDocument {
   readonly body: Buffer
   readonly contentType: string
@@ -18,21 +20,21 @@ export interface PublicDocuments {
   readonly jwks: PublicDocument
 }
 
-/** Bytes that a server has sent. */
+/** A document as it was received. */
 export interface ReceivedDocument {
   readonly body: Buffer
-  /** How long it may be kept, as its server says. */
+  /** Its `Cache-Control` header. */
   readonly cacheControl?: string | undefined
 }
 
-const usualCacheControl = 'public, max-age=3600'
+const defaultCacheControl = 'public, max-age=3600'
 
-/** Where outsiders shall look for the key set, if not where the document says. */
+/** A URL of the key set that replaces the one in the document. */
 export interface PublishOptions {
   readonly jwksUri?: string | undefined
 }
 
-/** Checks what is about to be published; throws CommandFailed for anything that outsiders could not use or must not see. */
+/** Checks documents before they are published; throws CommandFailed if relying parties could not use them or they have private keys. */
 export function publicDocuments(
   discovery: ReceivedDocument,
   jwks: ReceivedDocument,
@@ -52,7 +54,7 @@ export function publicDocuments(
   const finished = (bytes: Buffer, contentType: string, { cacheControl }: ReceivedDocument) => ({
     body: bytes,
     contentType,
-    cacheControl: cacheControl?.startsWith('public') ? cacheControl : usualCacheControl,
+    cacheControl: cacheControl?.startsWith('public') ? cacheControl : defaultCacheControl,
   })
   return {
     issuer,
@@ -66,77 +68,111 @@ function requireKeys(body: Buffer): void {
   const set = parseJsonObject(body)
   const keys = set && Array.isArray(set['keys']) ? set['keys'] : []
   if (keys.length === 0) throw refused('the key set has no keys')
-  // Whatever the source, a private key must not go out a second time.
+  // A private key must not be published, even if the source has published it.
   refusePrivateMembers(body)
   const unusable = keys.filter((key: unknown) => !parseJwk(key) || !hasKid(key))
   if (unusable.length > 0)
-    throw refused(`${unusable.length} of ${keys.length} keys cannot be used to verify tokens`)
+    throw refused(`${unusable.length} of ${keys.length} keys cannot verify tokens`)
 }
 
 const hasKid = (key: unknown): boolean => isRecord(key) && typeof key['kid'] === 'string'
 
 const refused = (why: string): CommandFailed =>
   new CommandFailed('DOCUMENTS_REFUSED', `nothing is published: ${why}`, {
-    hint: 'is it the address of an issuer, and does it answer with its own documents?',
+    hint: 'check that the URL is that of an issuer and that it serves its own documents',
   })
 
-/** Reads the documents of an issuer anew at each call. */
+/** Reads the current documents of an issuer. */
 export type ReadDocuments = (signal: AbortSignal) => Promise<PublicDocuments>
 
-const limits = { timeoutMs: 10_000, maxAnswerBytes: 256 * 1024 }
+const accept = 'application/json, application/jwk-set+json'
 
 async function receive(
   transport: Transport,
   path: string,
   signal: AbortSignal,
 ): Promise<ReceivedDocument> {
-  const client = createKubeClient({ transport, ...limits })
-  const headers = { accept: 'application/json, application/jwk-set+json' }
-  const answer = await client.request({ method: 'GET', path, headers }, signal)
-  return { body: answer.body, cacheControl: answer.headers['cache-control'] }
+  const client = createKubeClient({
+    transport,
+    timeoutMs: maxPublishFetchMs,
+    maxAnswerBytes: maxPublishedBytes,
+  })
+  const response = await client.request({ method: 'GET', path, headers: { accept } }, signal)
+  return { body: response.body, cacheControl: response.headers['cache-control'] }
 }
 
-/** Reads them from an API server, whatever address they name. */
+/** Reads the documents from an API server, whatever their URLs. */
 export function documentsOfServer(transport: Transport, options: PublishOptions): ReadDocuments {
   return async (signal) => {
-    // The key set last: one that has more keys than the other document knows of does no harm.
+    // The key set last: additional keys in it do no harm.
     const discovery = await receive(transport, discoveryPath, signal)
     return publicDocuments(discovery, await receive(transport, jwksPath, signal), options)
   }
 }
 
-/** Reads them as any relying party does, from the issuer's own address. */
+/** Reads the documents from the URL of the issuer, as relying parties do. */
 export function documentsOfIssuer(
   issuer: string,
   caPem: string | undefined,
   options: PublishOptions,
 ): ReadDocuments {
-  const transportTo = (server: string): Transport =>
-    httpsTransport({ server, ...(caPem !== undefined && { caPem }) })
-  const own = transportTo(issuer.replace(/\/$/, ''))
+  const fetchFrom = (url: string, signal: AbortSignal): Promise<ReceivedDocument> =>
+    fetchFromIssuer(new URL(url), { issuer, caPem, signal })
   return async (signal) => {
-    const discovery = await receive(own, discoveryPath, signal)
+    const discovery = await fetchFrom(`${issuer.replace(/\/$/, '')}${discoveryPath}`, signal)
     const named = parseJsonObject(discovery.body)?.['jwks_uri']
-    const { origin, pathname } = new URL(typeof named === 'string' ? named : issuer)
-    const keys = transportTo(origin)
-    try {
-      return publicDocuments(discovery, await receive(keys, pathname, signal), options)
-    } finally {
-      keys.destroy()
-    }
+    const isUrl = typeof named === 'string' && URL.canParse(named)
+    return publicDocuments(discovery, await fetchFrom(isUrl ? named : issuer, signal), options)
   }
 }
 
-/** How documents are followed. */
+async function fetchFromIssuer(
+  url: URL,
+  { issuer, caPem, signal }: { issuer: string; caPem: string | undefined; signal: AbortSignal },
+): Promise<ReceivedDocument> {
+  try {
+    const { status, headers, body } = await fetchDocument(url, {
+      headers: { accept },
+      ...(caPem !== undefined && { tls: { ca: caPem } }),
+      timeoutMs: maxPublishFetchMs,
+      maxBytes: maxPublishedBytes,
+      signal,
+    })
+    if (status === 200) return { body, cacheControl: headers['cache-control'] }
+    throw badStatus(issuer, status)
+  } catch (error) {
+    if (!(error instanceof FetchError)) throw error
+    const hint =
+      error.code === 'untrusted'
+        ? 'if its certificate is signed by a private CA, add --certificate-authority FILE'
+        : 'check the URL of the issuer and whether its server is running'
+    throw new CommandFailed('CLIENT_CONNECTION_FAILED', error.message, { hint, cause: error })
+  }
+}
+
+const badStatus = (issuer: string, status: number): CommandFailed =>
+  status === 401 || status === 403
+    ? new CommandFailed(
+        'DOCUMENTS_NOT_PUBLIC',
+        `${issuer} does not serve the documents of an issuer without a credential (status ${status})`,
+        { hint: 'give a kubeconfig of the cluster instead of the URL: --from FILE' },
+      )
+    : new CommandFailed(
+        'DOCUMENTS_REFUSED',
+        `${issuer} has no documents of an issuer (status ${status})`,
+        { hint: 'use the URL of the issuer exactly as in its tokens' },
+      )
+
+/** How documents are polled. */
 export interface FollowDocumentsOptions {
   readonly read: ReadDocuments
   readonly everyMs: number
   readonly log: Logger
-  /** Called with each reading, changed or not. */
+  /** Called after each read, whether changed or not. */
   readonly onRead: (documents: PublicDocuments) => void | Promise<void>
 }
 
-/** Reads again and again until the signal aborts; what cannot be read leaves all as it is, and is said. */
+/** Reads the documents periodically until the signal aborts; errors are logged. */
 export async function followDocuments(
   { read, everyMs, log, onRead }: FollowDocumentsOptions,
   signal: AbortSignal,
@@ -148,7 +184,7 @@ export async function followDocuments(
       await onRead(await read(signal))
     } catch (err) {
       if (signal.aborted) return
-      log.error({ err }, 'cannot read the documents of the issuer; those from before stay')
+      log.error({ err }, 'cannot read the documents of the issuer, keeping the previous ones')
     }
   }
 }

@@ -5,15 +5,15 @@ import { readFileIfPresent, replaceFile } from '../../core/index.ts'
 import { discoveryPath, jwksPath } from '../documents/documents.ts'
 import type { PublicDocument, PublicDocuments } from './public-documents.ts'
 
-/** What a static host has to know of each file. */
+/** Content type and caching of each file, for the configuration of a static host. */
 const manifestName = 'sallyport-publish.json'
 
-/** Everybody may read what is published. */
+/** Readable by all users: the documents are public. */
 const mode = 0o644
 
 /**
- * Writes both documents for a static host, each in one step and only if it has changed. The key set
- * comes first: whoever reads in between may find a key too many, never one too few. Returns what was written.
+ * Writes both documents for a static host, atomically and only if they have changed. The key set is written first:
+ * clients that read in between may find an additional key, never a missing one. Returns the names of written files.
  */
 export async function writeDocuments(
   directory: string,
@@ -36,7 +36,7 @@ export async function writeDocuments(
   return written
 }
 
-/** Where the key set has to be so that `jwks_uri` leads to it, if that is below the issuer. */
+/** The path of the key set by `jwks_uri`, if that is below the issuer. */
 function jwksPathBelow({ issuer, jwksUri }: PublicDocuments): string {
   const below = `${issuer.replace(/\/$/, '')}/`
   const path = jwksUri.startsWith(below) ? jwksUri.slice(below.length) : ''

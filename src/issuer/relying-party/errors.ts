@@ -1,7 +1,7 @@
 import { SallyportError } from '../../core/index.ts'
 import { type RefusalCode, TokenRefused } from '../../jose/index.ts'
 
-/** Why a token is not accepted; stable, for logs, metrics and tests. */
+/** Why a token was rejected; stable, for logs, metrics and tests. */
 export type RejectionCode =
   | RefusalCode
   | 'missing'
@@ -9,7 +9,7 @@ export type RejectionCode =
   | 'wrong-issuer'
   | 'wrong-audience'
 
-/** A token is not accepted; the message says why, quotes its issuer and audience at most, and never the token. Answer 401. */
+/** A token was rejected. The message may quote issuer and audiences, never the token. Respond with 401. */
 export class TokenRejected extends SallyportError {
   readonly code: RejectionCode
 
@@ -19,7 +19,7 @@ export class TokenRejected extends SallyportError {
   }
 }
 
-/** Why the documents of an issuer cannot be had or used. */
+/** Why the documents of an issuer cannot be fetched or used. */
 export type UnavailableCode =
   | 'unreachable'
   | 'untrusted-certificate'
@@ -30,7 +30,7 @@ export type UnavailableCode =
   | 'too-large'
   | 'bad-document'
 
-/** Nothing can be said about a token, because its issuer's keys cannot be had. Answer 503. */
+/** A token cannot be verified because the keys of its issuer are unavailable. Respond with 503. */
 export class IssuerUnavailable extends SallyportError {
   readonly code: UnavailableCode
 
@@ -40,7 +40,7 @@ export class IssuerUnavailable extends SallyportError {
   }
 }
 
-/** A refusal of the strict reader in the words of this face; everything else as it is. */
+/** Turns errors of the parser into errors of this public entry. */
 export const asRejection = (error: unknown): unknown =>
   error instanceof TokenRefused
     ? new TokenRejected(error.code, error.message, { cause: error })

@@ -1,10 +1,10 @@
 import { asRejection, IssuerUnavailable, TokenRejected } from './errors.ts'
 import type { Findings, TokenCheck, TokenRules } from './token-checks.ts'
 
-/** How one check of a token came out. */
+/** The outcome of one check of a token. */
 export interface CheckOutcome {
   readonly check: string
-  /** `skipped` when an earlier failure leaves nothing to check. */
+  /** `skipped` if an earlier check failed that it depends on. */
   readonly outcome: 'passed' | 'failed' | 'skipped'
   /** What was found, or what is wrong. */
   readonly detail: string
@@ -19,7 +19,7 @@ export interface Explanation {
   readonly checks: readonly CheckOutcome[]
 }
 
-/** Runs the checks that `verify` runs, and goes on after a failure as far as there is something to check. */
+/** Runs the checks of `verify`, and continues after a failure as far as possible. */
 export async function explainToken(
   token: string,
   rules: TokenRules,
@@ -29,10 +29,14 @@ export async function explainToken(
   const outcomes: CheckOutcome[] = []
   let isForeign = false
   for (const check of checks) {
-    // Keys are not fetched for tokens that are not of the issuer, here as in `verify`.
+    // As in `verify`, keys are not fetched for tokens of other issuers.
     const isMissing = check.needs.some((name) => found[name] === undefined)
     if (isMissing || (isForeign && check.name === 'keys')) {
-      outcomes.push({ check: check.name, outcome: 'skipped', detail: 'cannot be told' })
+      outcomes.push({
+        check: check.name,
+        outcome: 'skipped',
+        detail: 'skipped because an earlier check failed',
+      })
       continue
     }
     const outcome = await outcomeOf(check, found, rules)
@@ -49,7 +53,7 @@ async function outcomeOf(
 ): Promise<CheckOutcome> {
   try {
     await check.run(found, rules)
-    return { check: check.name, outcome: 'passed', detail: check.tell(found, rules) }
+    return { check: check.name, outcome: 'passed', detail: check.describe(found, rules) }
   } catch (error) {
     const refusal = asRejection(error)
     if (!(refusal instanceof TokenRejected || refusal instanceof IssuerUnavailable)) throw error

@@ -1,5 +1,5 @@
 export type { Clock, Logger } from '../../core/index.ts'
-export type { PrivateAddresses } from '../../http/index.ts'
+export type { PrivateAddresses } from '../../http/fetch/index.ts'
 export {
   IssuerUnavailable,
   type RejectionCode,
@@ -7,7 +7,6 @@ export {
   type UnavailableCode,
 } from './errors.ts'
 export type { CheckOutcome, Explanation } from './explain-token.ts'
-export type { DocumentCredential, FetchedDocument } from './fetch-document.ts'
 export {
   expressGuard,
   fastifyGuard,
@@ -18,6 +17,7 @@ export {
   verifyRequest,
 } from './middleware.ts'
 export type { SigningAlgorithm, VerifierOptions } from './options.ts'
+export type { DocumentCredential, ProviderDocument as FetchedDocument } from './provider-keys.ts'
 export {
   anyIssuer,
   createServiceAccountVerifier,

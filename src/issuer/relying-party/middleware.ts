@@ -2,14 +2,14 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { IssuerUnavailable, TokenRejected } from './errors.ts'
 import type { TokenVerifier, VerifiedServiceAccount, VerifiedToken } from './token-verifier.ts'
 
-/** The part of a request that matters here; requests of node:http, node:http2, Express and Fastify's `raw` have it. */
+/** The required part of a request; requests of node:http, node:http2, Express and Fastify's `raw` have it. */
 export interface RequestWithHeaders {
   readonly rawHeaders: readonly string[]
 }
 
-/** The one bearer token of a request; throws TokenRejected when there is none or more than one. */
+/** The bearer token of a request; throws TokenRejected if there is not exactly one. */
 function bearerOf({ rawHeaders }: RequestWithHeaders): string {
-  // Of two headers Node.js shows the first and others may heed the second.
+  // Of two headers Node.js uses the first, and other parsers may use the second.
   const values = rawHeaders.filter(
     (_value, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === 'authorization',
   )
@@ -17,37 +17,37 @@ function bearerOf({ rawHeaders }: RequestWithHeaders): string {
   if (value === undefined) throw new TokenRejected('missing', 'the request has no bearer token')
   const token = /^bearer ([\x21-\x7e]+)$/i.exec(value.trim())?.[1]
   if (others.length > 0 || token === undefined)
-    throw new TokenRejected('malformed', 'the Authorization header is not one bearer token')
+    throw new TokenRejected('malformed', 'the Authorization header is not a single bearer token')
   return token
 }
 
-/** Who may pass, and who is told about those who may not. */
+/** Authorization of verified requests. */
 export interface GuardOptions<Verified extends VerifiedToken = VerifiedServiceAccount> {
-  /** Which of those who have proven who they are may pass; everybody unless given. Others get 403. */
+  /** Whether a verified request is allowed; all are by default. Others get 403. */
   readonly allow?: (verified: Verified) => boolean | Promise<boolean>
-  /** Told why a request was refused; the answer itself does not say. */
+  /** Called with the reason of each rejection, which is not in the response. */
   readonly onRefused?: (error: TokenRejected | IssuerUnavailable | NotAllowed) => void
 }
 
-/** Somebody has proven who they are and may not pass all the same. Answer 403. */
+/** A verified request was not allowed. Respond with 403. */
 export interface NotAllowed {
   readonly code: 'not-allowed'
   readonly message: string
 }
 
-/** A refusal as it is sent. */
+/** A response that rejects a request. */
 export interface Refusal {
   readonly status: 401 | 403 | 503
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
 }
 
-/** What a guard decided about a request. */
+/** The decision about a request. */
 export type Decision<Verified> =
   | { readonly verified: Verified; readonly refusal?: undefined }
   | { readonly refusal: Refusal; readonly verified?: undefined }
 
-/** What the bearer token of a request proves, for requests that no middleware sees, such as upgrades; throws as `verify` does. */
+/** Verifies the bearer token of a request, for requests that bypass middleware, such as upgrades; throws as `verify` does. */
 export async function verifyRequest<Verified extends VerifiedToken>(
   request: RequestWithHeaders,
   verifier: TokenVerifier<Verified>,
@@ -55,7 +55,7 @@ export async function verifyRequest<Verified extends VerifiedToken>(
   return verifier.verify(bearerOf(request))
 }
 
-/** Decides about a request by its bearer token. */
+/** Verifies the bearer token of a request and decides. */
 async function decide<Verified extends VerifiedToken>(
   request: RequestWithHeaders,
   verifier: TokenVerifier<Verified>,
@@ -63,9 +63,9 @@ async function decide<Verified extends VerifiedToken>(
 ): Promise<Decision<Verified>> {
   try {
     const verified = await verifyRequest(request, verifier)
-    // Nothing but `true` is a yes: a promise that was not waited for would be one for everybody.
+    // Only `true` allows: a promise that was not awaited is truthy.
     if (!allow || (await allow(verified)) === true) return { verified }
-    onRefused?.({ code: 'not-allowed', message: `${verified.subject} may not pass` })
+    onRefused?.({ code: 'not-allowed', message: `${verified.subject} is not allowed` })
     return { refusal: refusals.forbidden }
   } catch (error) {
     if (error instanceof TokenRejected) {
@@ -78,7 +78,7 @@ async function decide<Verified extends VerifiedToken>(
   }
 }
 
-/** In the words of RFC 6750; the same for every reason, so that nobody learns by trying. */
+/** Errors of RFC 6750; equal for every reason, so that attackers learn nothing. */
 const refusals = {
   missing: refusal(401, 'unauthorized', { 'www-authenticate': 'Bearer' }),
   rejected: refusal(401, 'invalid_token', { 'www-authenticate': 'Bearer error="invalid_token"' }),
@@ -100,12 +100,12 @@ function refusal(
   }
 }
 
-/** A request that has passed, with who sent it. */
+/** A verified request. */
 export interface VerifiedRequest<Verified extends VerifiedToken = VerifiedServiceAccount> {
   verified: Verified
 }
 
-/** For node:http: calls the listener only for requests with a good token, and gives it who sent them. */
+/** For node:http: calls the listener only for requests with a valid token, and passes the verified token. */
 export function guardListener<Verified extends VerifiedToken>(
   verifier: TokenVerifier<Verified>,
   listener: (
@@ -115,7 +115,7 @@ export function guardListener<Verified extends VerifiedToken>(
   ) => void | Promise<void>,
   options: GuardOptions<Verified> = {},
 ): (request: IncomingMessage, response: ServerResponse) => void {
-  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+  const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const { refusal, verified } = await decide(request, verifier, options)
     if (refusal) {
       response.writeHead(refusal.status, refusal.headers).end(refusal.body)
@@ -124,7 +124,7 @@ export function guardListener<Verified extends VerifiedToken>(
     await listener(request, response, verified)
   }
   return (request, response) => {
-    answer(request, response).catch((error: Error) => response.destroy(error))
+    handle(request, response).catch((error: Error) => response.destroy(error))
   }
 }
 
@@ -136,7 +136,7 @@ interface ExpressResponse {
   ): { end(body: string): unknown }
 }
 
-/** For Express and Connect: middleware that sets `request.verified`, or answers by itself. */
+/** For Express and Connect: middleware that sets `request.verified`, or rejects the request. */
 export function expressGuard<Verified extends VerifiedToken>(
   verifier: TokenVerifier<Verified>,
   options: GuardOptions<Verified> = {},
@@ -171,16 +171,16 @@ interface FastifyReply {
   send(body: string): unknown
 }
 
-/** For Fastify: an `onRequest` hook that sets `request.verified`, or answers by itself. */
+/** For Fastify: an `onRequest` hook that sets `request.verified`, or rejects the request. */
 export function fastifyGuard<Verified extends VerifiedToken>(
   verifier: TokenVerifier<Verified>,
   options: GuardOptions<Verified> = {},
 ) {
-  const answer = (reply: FastifyReply, { status, headers, body }: Refusal): unknown =>
+  const respond = (reply: FastifyReply, { status, headers, body }: Refusal): unknown =>
     reply.code(status).headers(headers).send(body)
   return async (request: FastifyRequest, reply: FastifyReply): Promise<unknown> => {
     const { refusal, verified } = await decide(request.raw, verifier, options)
-    if (refusal) return answer(reply, refusal)
+    if (refusal) return respond(reply, refusal)
     Object.assign(request, { verified })
     return undefined
   }

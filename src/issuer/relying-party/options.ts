@@ -1,18 +1,22 @@
 import { type Clock, type Logger, silentLogger, systemClock } from '../../core/index.ts'
-import { addressTest, type PrivateAddresses } from '../../http/index.ts'
+import {
+  type AllowHttp,
+  addressTest,
+  type PrivateAddresses,
+  type ResolveName,
+  urlProblem,
+} from '../../http/fetch/index.ts'
+import { defaultLeewaySeconds, maxLifetimeSeconds } from '../limits.ts'
 import {
   type DocumentCredential,
-  type FetchedDocument,
-  type FetchRules,
-  fetchDocument,
-  problemOfUrl,
-  type ResolveName,
-} from './fetch-document.ts'
-import { discoveryUrlOf, readJwksUri, readKeySet } from './provider-metadata.ts'
-import { RemoteKeys } from './remote-keys.ts'
+  type DocumentRules,
+  fetchProviderDocument,
+  type ProviderDocument,
+  providerKeys,
+} from './provider-keys.ts'
 import type { TokenRules } from './token-checks.ts'
 
-/** What tokens of issuers are signed with; never with a shared secret. */
+/** Algorithms of issuers; never those with a shared secret. */
 const signingAlgorithms = [
   'RS256',
   'RS384',
@@ -25,141 +29,145 @@ const signingAlgorithms = [
   'PS512',
 ] as const
 
-/** What clusters sign with; the others are for providers that insist. */
-const usualAlgorithms: readonly SigningAlgorithm[] = ['RS256', 'ES256', 'ES384', 'ES512']
+/** The algorithms of clusters; others must be accepted explicitly. */
+const defaultAlgorithms: readonly SigningAlgorithm[] = ['RS256', 'ES256', 'ES384', 'ES512']
 
-/** One of them. */
+/** An algorithm that tokens may be signed with. */
 export type SigningAlgorithm = (typeof signingAlgorithms)[number]
 
-/** Whose tokens are accepted, for whom, and how their issuer's documents are had. */
+/** Which tokens are accepted, and how the documents of their issuer are fetched. */
 export interface VerifierOptions {
   /** Byte for byte the `iss` of tokens and the `issuer` of the discovery document. */
   readonly issuer: string
-  /** Your own name: one of these must be in the `aud` of a token. */
+  /** The names of your application: one of them must be in the `aud` of a token. */
   readonly audience: string | readonly string[]
-  /** Roots (PEM) to trust instead of the public ones, for an issuer with a private CA. */
+  /** CAs (PEM) to trust instead of the public ones, for an issuer with a private CA. */
   readonly caPem?: string | undefined
-  /** Private addresses that documents may be fetched from: none unless given; `true` for all, or ranges such as `10.0.0.0/8`. */
+  /** Private addresses that documents may be fetched from: `true` for all, or ranges such as `10.0.0.0/8`; none by default. */
   readonly allowPrivateAddresses?: PrivateAddresses | undefined
-  /** For tests: lets an issuer on this machine itself speak http. */
+  /** For tests: allows http on loopback addresses. */
   readonly allowHttpOnLoopback?: boolean | undefined
-  /** Where the discovery document is, if it is not below the issuer. */
+  /** URL of the discovery document; below the issuer by default. */
   readonly discoveryUrl?: string | undefined
-  /** Where the keys are, to do without discovery. */
+  /** URL of the keys; from the discovery document by default. */
   readonly jwksUri?: string | undefined
-  /** For documents that are not public: a bearer token, shown to this one origin and no other. */
+  /** For documents that are not public: a bearer token that is sent to its origin only. */
   readonly credential?: DocumentCredential | undefined
-  /** Fetches documents in place of our own way, for example through a proxy; the guards are then yours. */
-  readonly fetch?: ((url: URL) => Promise<FetchedDocument>) | undefined
-  /** What tokens may be signed with; RS256, ES256, ES384 and ES512 unless given. */
+  /** Replaces the built-in fetch, for example to use a proxy; it must enforce limits and allowed addresses itself. */
+  readonly fetch?: ((url: URL) => Promise<ProviderDocument>) | undefined
+  /** Accepted algorithms; RS256, ES256, ES384 and ES512 by default. */
   readonly algorithms?: readonly SigningAlgorithm[] | undefined
-  /** How far the clocks may differ; 60 seconds unless given. */
+  /** Accepted clock skew; 60 seconds by default. */
   readonly leewaySeconds?: number | undefined
-  /** Longest life of a token that is accepted, in seconds. */
+  /** Maximum lifetime of an accepted token, in seconds. */
   readonly longestLifeSeconds?: number | undefined
-  /** Keys are fetched anew at least this often, whatever `max-age` says; a day unless given. */
+  /** Maximum time between two fetches of the keys, whatever their `max-age`; a day by default. */
   readonly longestCacheMs?: number | undefined
-  /** How long the last good keys serve on while the issuer cannot be reached; an hour unless given. */
+  /** For how long expired keys are used while the issuer is unreachable; an hour by default. */
   readonly staleMs?: number | undefined
   readonly clock?: Clock | undefined
   readonly log?: Logger | undefined
-  /** How names are looked up; for tests. */
+  /** Resolves names; for tests. */
   readonly resolve?: ResolveName | undefined
 }
 
 const minuteMs = 60_000
-/** As the strictest of other relying parties have it. */
+/** As strict as the strictest known relying party. */
 const limits = { timeoutMs: 5_000, maxBytes: 50 * 1024 }
-/** The most that can be asked for, as Kubernetes has it. */
-const longestSeconds = 2 ** 32
 
-/** The rules that follow from options; throws TypeError for what could never work. */
+/** The rules of these options; throws TypeError for invalid ones. */
 export function rulesOf(options: VerifierOptions): TokenRules {
   const { issuer, clock = systemClock } = options
   const audiences = typeof options.audience === 'string' ? [options.audience] : options.audience
-  requireSense(options, audiences)
-  const fetchRules: FetchRules = {
-    isAllowedAddress: addressTest(options.allowPrivateAddresses ?? false),
-    allowsHttpOnLoopback: options.allowHttpOnLoopback ?? false,
-    caPem: options.caPem,
-    resolve: options.resolve,
-    credential: options.credential,
-    ...limits,
-  }
-  requireUrl('issuer', issuer, fetchRules)
-  requireUrl('discoveryUrl', options.discoveryUrl, fetchRules)
-  requireUrl('jwksUri', options.jwksUri, fetchRules)
-  const keys = remoteKeys(options, fetchRules, clock)
+  requireValid(options, audiences)
+  const allowHttp = options.allowHttpOnLoopback ? 'loopback' : 'never'
+  requireUrl('issuer', issuer, allowHttp)
+  requireUrl('discoveryUrl', options.discoveryUrl, allowHttp)
+  requireUrl('jwksUri', options.jwksUri, allowHttp)
   return {
     issuer,
     audiences,
-    algorithms: options.algorithms ?? usualAlgorithms,
+    algorithms: options.algorithms ?? defaultAlgorithms,
     clock,
-    leewaySeconds: options.leewaySeconds ?? 60,
-    longestSeconds: options.longestLifeSeconds ?? longestSeconds,
+    leewaySeconds: options.leewaySeconds ?? defaultLeewaySeconds,
+    maxLifetimeSeconds: options.longestLifeSeconds ?? maxLifetimeSeconds,
     isIatRequired: true,
-    keysFor: (kid) => keys.forToken(kid),
+    keysFor: keysOf(options, allowHttp, clock),
   }
 }
 
-function remoteKeys(options: VerifierOptions, fetchRules: FetchRules, clock: Clock): RemoteKeys {
-  const { issuer } = options
-  return new RemoteKeys({
-    issuer,
-    jwksUri: options.jwksUri,
-    discoveryUrl: options.discoveryUrl ?? discoveryUrlOf(issuer),
-    readJwksUri: (body) => readJwksUri(body, issuer, fetchRules),
-    readKeySet: (body) => readKeySet(body, options.algorithms),
-    fetch: options.fetch ?? ((url) => fetchDocument(url, fetchRules)),
+function keysOf(
+  options: VerifierOptions,
+  allowHttp: AllowHttp,
+  clock: Clock,
+): TokenRules['keysFor'] {
+  const { caPem, resolve, credential, fetch, log = silentLogger } = options
+  const rules: DocumentRules = {
+    isAllowedAddress: addressTest(options.allowPrivateAddresses ?? false),
+    allowHttp,
+    caPem,
+    resolve,
+    credential,
+    ...limits,
+  }
+  return providerKeys({
+    ...options,
+    allowHttp,
+    fetch: (url, signal) => (fetch ? fetch(url) : fetchProviderDocument(url, rules, signal)),
     clock,
-    log: options.log ?? silentLogger,
-    rules: {
-      patienceMs: 2 * limits.timeoutMs,
-      shortestMs: minuteMs,
-      longestMs: options.longestCacheMs ?? 24 * 60 * minuteMs,
-      usualMs: 5 * minuteMs,
+    log,
+    limits: {
+      loadTimeoutMs: 2 * limits.timeoutMs,
+      cache: {
+        minMs: minuteMs,
+        maxMs: options.longestCacheMs ?? 24 * 60 * minuteMs,
+        defaultMs: 5 * minuteMs,
+      },
       cooldownMs: minuteMs / 2,
       retryMs: minuteMs / 12,
-      staleMs: options.staleMs ?? 60 * minuteMs,
+      maxStaleMs: options.staleMs ?? 60 * minuteMs,
     },
   })
 }
 
-/** What is read from an environment may be nothing or no number, and with a leeway of NaN no token would end. */
-function requireSense(options: VerifierOptions, audiences: readonly string[] | undefined): void {
-  const { issuer, algorithms = usualAlgorithms } = options
+/** Values from an environment may be empty or NaN, and with a leeway of NaN no token would expire. */
+function requireValid(options: VerifierOptions, audiences: readonly string[] | undefined): void {
+  const { issuer, algorithms = defaultAlgorithms } = options
   const problems = [
     !issuer && 'issuer is missing',
     /[?#]/.test(issuer) && 'issuer has a query or a fragment',
     !(audiences?.length && audiences.every(Boolean)) &&
-      'audience must be your own name, which tokens have in their aud',
+      'audience must be the name of your application, as in the aud of tokens',
     !(isList(algorithms) && algorithms.every((each) => signingAlgorithms.includes(each))) &&
       `algorithms must be some of ${signingAlgorithms.join(', ')}`,
-    problemOfAccess(options),
-    ...measures.map((name) => isMeasure(options[name]) || `${name} must be a number from 0 on`),
+    accessProblem(options),
+    ...durations.map(
+      (name) => isDuration(options[name]) || `${name} must be a non-negative number`,
+    ),
   ]
   const problem = problems.find((each) => typeof each === 'string')
   if (problem !== undefined) throw new TypeError(problem)
 }
 
-function problemOfAccess({ caPem, credential }: VerifierOptions): string | undefined {
-  // Node.js takes an empty text for none, and would trust the public CAs.
-  if (caPem?.includes('-----BEGIN CERTIFICATE-----') === false) return 'caPem has no certificate'
+function accessProblem({ caPem, credential }: VerifierOptions): string | undefined {
+  // Node.js ignores an empty string, and would trust the public CAs.
+  if (caPem?.includes('-----BEGIN CERTIFICATE-----') === false)
+    return 'caPem contains no certificate'
   if (!credential || originOf(credential.origin) === credential.origin) return undefined
   return 'credential.origin must be an origin, as in https://issuer.example'
 }
 
 const isList = (value: unknown): boolean => Array.isArray(value) && value.length > 0
 
-const measures = ['leewaySeconds', 'longestLifeSeconds', 'longestCacheMs', 'staleMs'] as const
+const durations = ['leewaySeconds', 'longestLifeSeconds', 'longestCacheMs', 'staleMs'] as const
 
-const isMeasure = (value: number | undefined): boolean =>
+const isDuration = (value: number | undefined): boolean =>
   value === undefined || (Number.isFinite(value) && value >= 0)
 
 const originOf = (text: string): string | undefined =>
   URL.canParse(text) ? new URL(text).origin : undefined
 
-function requireUrl(name: string, text: string | undefined, rules: FetchRules): void {
-  const problem = text === undefined ? undefined : problemOfUrl(text, rules)
+function requireUrl(name: string, text: string | undefined, allowHttp: AllowHttp): void {
+  const problem = text === undefined ? undefined : urlProblem(text, allowHttp)
   if (problem !== undefined) throw new TypeError(`${name} ${problem}`)
 }

@@ -11,6 +11,7 @@ import {
   textClaim,
   timeClaim,
 } from '../../jose/index.ts'
+import { maxKeysTried } from '../limits.ts'
 import {
   readServiceAccountClaims,
   type ServiceAccountClaims,
@@ -18,22 +19,22 @@ import {
 } from '../tokens/claims.ts'
 import { TokenRejected } from './errors.ts'
 
-/** What a token is judged by. */
+/** The rules for tokens. */
 export interface TokenRules {
   readonly issuer: string
   /** One of these must be in the token. */
   readonly audiences: readonly string[]
-  /** What a token may be signed with. */
+  /** Accepted algorithms. */
   readonly algorithms: readonly string[]
   readonly clock: Clock
   readonly leewaySeconds: number
-  readonly longestSeconds: number | undefined
+  readonly maxLifetimeSeconds: number | undefined
   readonly isIatRequired: boolean
-  /** The published keys, or a throw that says why there are none. */
+  /** The published keys; throws IssuerUnavailable. */
   readonly keysFor: (kid: string | undefined) => Promise<KeySet>
 }
 
-/** What has been found out about a token so far. */
+/** What the checks have read from a token so far. */
 export interface Findings {
   readonly token: string
   jws?: CompactJws
@@ -44,27 +45,27 @@ export interface Findings {
   account?: ServiceAccountClaims
 }
 
-/** One thing that must be true of a token. */
+/** One check of a token. */
 export interface TokenCheck {
   readonly name: string
-  /** Without these it cannot be told. */
+  /** What earlier checks must have found. */
   readonly needs: readonly (keyof Findings)[]
   /** Throws TokenRefused, TokenRejected or IssuerUnavailable. */
   readonly run: (found: Findings, rules: TokenRules) => void | Promise<void>
-  /** What was found, for whoever wants an explanation. */
-  readonly tell: (found: Findings, rules: TokenRules) => string
+  /** What was found, for an explanation. */
+  readonly describe: (found: Findings, rules: TokenRules) => string
 }
 
 const form: TokenCheck = {
   name: 'form',
   needs: [],
   run: (found) => {
-    // A header that is not there is `undefined` to callers without types.
+    // JavaScript callers may pass `undefined` for an absent header.
     if (typeof found.token !== 'string' || found.token === '')
       throw new TokenRejected('missing', 'there is no token')
     found.jws = parseCompactJws(found.token)
   },
-  tell: ({ token }) => `a compact JWS of ${token.length} characters, strictly encoded`,
+  describe: ({ token }) => `a compact JWS of ${token.length} characters, strictly encoded`,
 }
 
 const purpose: TokenCheck = {
@@ -73,10 +74,9 @@ const purpose: TokenCheck = {
   run: ({ jws }) => {
     const typ = jws?.header.typ
     if (typ !== undefined && typ.toUpperCase() !== 'JWT')
-      throw new TokenRejected('wrong-purpose', 'the token was made for another purpose (typ)')
+      throw new TokenRejected('wrong-purpose', 'the token has another purpose (typ)')
   },
-  tell: ({ jws }) =>
-    jws?.header.typ === undefined ? 'no typ, as Kubernetes makes them' : 'typ JWT',
+  describe: ({ jws }) => (jws?.header.typ === undefined ? 'no typ, as in Kubernetes' : 'typ JWT'),
 }
 
 const algorithm: TokenCheck = {
@@ -84,20 +84,20 @@ const algorithm: TokenCheck = {
   needs: ['jws'],
   run: ({ jws }, rules) => {
     if (!rules.algorithms.includes(jws?.header.alg ?? ''))
-      throw new TokenRefused('bad-algorithm', "the token's algorithm is not one that is accepted")
+      throw new TokenRefused('bad-algorithm', "the token's algorithm is not accepted")
   },
-  tell: ({ jws }) => jws?.header.alg ?? '',
+  describe: ({ jws }) => jws?.header.alg ?? '',
 }
 
-/** Before anything is fetched: whoever sends tokens of others must not make us ask. */
+/** Before anything is fetched: tokens of other issuers must not cause requests. */
 const issuer: TokenCheck = {
   name: 'issuer',
   needs: [],
   run: ({ token }, rules) => {
-    const said = unverifiedIssuer(token)
-    if (said !== rules.issuer) throw otherIssuer(said, rules)
+    const unverified = unverifiedIssuer(token)
+    if (unverified !== rules.issuer) throw otherIssuer(unverified, rules)
   },
-  tell: (_found, rules) => rules.issuer,
+  describe: (_found, rules) => rules.issuer,
 }
 
 const keys: TokenCheck = {
@@ -106,24 +106,25 @@ const keys: TokenCheck = {
   run: async (found, rules) => {
     found.keys = await rules.keysFor(found.jws?.header.kid)
   },
-  tell: (found) => `the issuer publishes ${found.keys?.keys.length ?? 0} that can verify tokens`,
+  describe: (found) =>
+    `the issuer publishes ${found.keys?.keys.length ?? 0} that can verify tokens`,
 }
-
-/** Trying keys costs time, and anybody can send tokens that name none. */
-const mostTried = 10
 
 const key: TokenCheck = {
   name: 'key',
   needs: ['jws', 'keys'],
   run: (found) => {
     const kid = found.jws?.header.kid
-    if (kid === undefined && (found.keys?.keys.length ?? 0) > mostTried)
-      throw new TokenRefused('unknown-key', 'the token names no key, and there are too many to try')
+    if (kid === undefined && (found.keys?.keys.length ?? 0) > maxKeysTried)
+      throw new TokenRefused(
+        'unknown-key',
+        'the token has no key id (kid), and there are too many keys to try',
+      )
     if (kid !== undefined && !found.keys?.has(kid))
       throw new TokenRefused('unknown-key', 'the token was signed with a key that is not published')
   },
-  tell: ({ jws }) =>
-    jws?.header.kid === undefined ? 'none is named, all are tried' : jws.header.kid,
+  describe: ({ jws }) =>
+    jws?.header.kid === undefined ? 'no kid, all keys are tried' : jws.header.kid,
 }
 
 const signature: TokenCheck = {
@@ -132,7 +133,7 @@ const signature: TokenCheck = {
   run: (found) => {
     if (found.jws) found.keys?.verify(found.jws)
   },
-  tell: () => 'by that key, with its own algorithm',
+  describe: () => 'valid, with the algorithm of the key',
 }
 
 const claims: TokenCheck = {
@@ -141,11 +142,11 @@ const claims: TokenCheck = {
   run: (found, rules) => {
     const read = parseClaims(found.jws?.payload ?? Buffer.alloc(0))
     found.claims = read
-    // The bytes that were verified decide, not those that were glanced at before.
+    // Checked again on the verified bytes.
     if (textClaim(read, 'iss') !== rules.issuer) throw otherIssuer(textClaim(read, 'iss'), rules)
     textClaim(read, 'sub')
   },
-  tell: (found) => `one reading only: ${Object.keys(found.claims ?? {}).join(', ')}`,
+  describe: (found) => `unambiguous: ${Object.keys(found.claims ?? {}).join(', ')}`,
 }
 
 const audience: TokenCheck = {
@@ -157,11 +158,11 @@ const audience: TokenCheck = {
     if (common.length === 0)
       throw new TokenRejected(
         'wrong-audience',
-        `the token is for ${listed(present)} and not for ${listed(rules.audiences)}`,
+        `audience mismatch: the token has ${quoted(present)}, expected ${quoted(rules.audiences)}`,
       )
     found.audiences = common
   },
-  tell: (found) => listed(found.audiences ?? []),
+  describe: (found) => quoted(found.audiences ?? []),
 }
 
 const times: TokenCheck = {
@@ -172,13 +173,15 @@ const times: TokenCheck = {
       nowMs: rules.clock.now(),
       leewaySeconds: rules.leewaySeconds,
       isIatRequired: rules.isIatRequired,
-      ...(rules.longestSeconds !== undefined && { longestSeconds: rules.longestSeconds }),
+      ...(rules.maxLifetimeSeconds !== undefined && {
+        maxLifetimeSeconds: rules.maxLifetimeSeconds,
+      }),
     })
   },
-  tell: (found) => {
+  describe: (found) => {
     const iat = timeClaim(found.claims ?? {}, 'iat')
     const issued = iat === undefined ? '' : `issued ${at(iat * 1000)}, `
-    return `${issued}good until ${at(found.expiresAt ?? 0)}`
+    return `${issued}valid until ${at(found.expiresAt ?? 0)}`
   },
 }
 
@@ -187,33 +190,33 @@ const serviceAccount: TokenCheck = {
   needs: ['claims'],
   run: (found) => {
     const read = found.claims ?? {}
-    // Of other issuers an id that is none is left out, as kube-apiserver does.
+    // For other issuers an invalid jti is ignored, as in kube-apiserver.
     if (Object.hasOwn(read, 'jti')) textClaim(read, 'jti')
     found.account = readServiceAccountClaims(read)
   },
-  tell: ({ account }) => {
+  describe: ({ account }) => {
     const { namespace = '', serviceAccount: named, bound } = account ?? {}
     const binding = bound ? `, bound to ${bound.kind} ${bound.name}` : ''
     return `${namespace}/${named?.name ?? ''} (uid ${named?.uid ?? ''})${binding}`
   },
 }
 
-const otherIssuer = (said: string | undefined, { issuer: wanted }: TokenRules): TokenRejected =>
+const otherIssuer = (found: string | undefined, { issuer: expected }: TokenRules): TokenRejected =>
   new TokenRejected(
     'wrong-issuer',
-    said === undefined
-      ? 'the token names no issuer'
-      : `the token is of the issuer ${JSON.stringify(said.slice(0, 256))} and not of ${JSON.stringify(wanted)}`,
+    found === undefined
+      ? 'the token has no issuer'
+      : `issuer mismatch: the token has ${JSON.stringify(found.slice(0, 256))}, expected ${JSON.stringify(expected)}`,
   )
 
-const listed = (audiences: readonly string[]): string =>
-  audiences.length === 0 ? 'nobody' : audiences.map((each) => JSON.stringify(each)).join(', ')
+const quoted = (audiences: readonly string[]): string =>
+  audiences.length === 0 ? 'none' : audiences.map((each) => JSON.stringify(each)).join(', ')
 
-const lastDay = 8.64e15
+const maxDateMs = 8.64e15
 
-const at = (ms: number): string => (ms > lastDay ? 'the end of days' : kubeTime(ms))
+const at = (ms: number): string => (ms > maxDateMs ? 'never' : kubeTime(ms))
 
-/** What must be true of every token, in this order: nothing is fetched for a token that is not of the issuer. */
+/** The checks of every token, in this order: nothing is fetched for a token of another issuer. */
 export const tokenChecks: readonly TokenCheck[] = [
   form,
   purpose,
@@ -227,5 +230,5 @@ export const tokenChecks: readonly TokenCheck[] = [
   times,
 ]
 
-/** What must be true of a token of a service account besides. */
+/** The checks of a token of a service account. */
 export const serviceAccountChecks: readonly TokenCheck[] = [...tokenChecks, serviceAccount]

@@ -11,33 +11,33 @@ import {
   tokenChecks,
 } from './token-checks.ts'
 
-/** What is known of a token that was accepted. */
+/** An accepted token. */
 export interface VerifiedToken {
   readonly issuer: string
   readonly subject: string
-  /** Those of your own names that the token is for. */
+  /** The names of your application that are in the `aud` of the token. */
   readonly audiences: readonly string[]
   /** Milliseconds since 1970. */
   readonly expiresAt: number
-  /** `jti`, where it has one that is a text. */
+  /** `jti`, if it is a string. */
   readonly id?: string
-  /** Everything that it says. */
+  /** All claims. */
   readonly claims: JsonObject
 }
 
-/** A workload that has proven who it is. */
+/** An authenticated workload. */
 export interface VerifiedServiceAccount extends VerifiedToken, ServiceAccountClaims {}
 
-/** Accepts tokens of one issuer. */
+/** Verifies tokens. */
 export interface TokenVerifier<Verified extends VerifiedToken = VerifiedToken> {
   readonly issuers: readonly string[]
-  /** What the token proves; throws TokenRejected (401) or IssuerUnavailable (503). */
+  /** Verifies a token; throws TokenRejected (401) or IssuerUnavailable (503). */
   verify(token: string): Promise<Verified>
-  /** Every check with its outcome, for a person. */
+  /** Every check with its outcome, for diagnosis. */
   explain(token: string): Promise<Explanation>
 }
 
-/** Verifies tokens of Kubernetes service accounts by what their issuer publishes. */
+/** Verifies tokens of Kubernetes service accounts by the published keys of their issuer. */
 export const createServiceAccountVerifier = (
   options: VerifierOptions,
 ): TokenVerifier<VerifiedServiceAccount> =>
@@ -47,11 +47,11 @@ export const createServiceAccountVerifier = (
     return { ...verifiedToken(found), ...account }
   })
 
-/** Verifies tokens of any OIDC issuer: all but what only service accounts have. */
+/** Verifies tokens of any OIDC issuer; claims of service accounts are not required. */
 export const createTokenVerifier = (options: VerifierOptions): TokenVerifier =>
   verifierOf({ ...rulesOf(options), isIatRequired: false }, tokenChecks, verifiedToken)
 
-/** Accepts the tokens of several issuers; each is judged by the verifier of the issuer that it names. */
+/** Verifies tokens of several issuers, each with the verifier of its issuer. */
 export function anyIssuer<Verified extends VerifiedToken>(
   ...verifiers: readonly TokenVerifier<Verified>[]
 ): TokenVerifier<Verified> {
@@ -60,7 +60,7 @@ export function anyIssuer<Verified extends VerifiedToken>(
   if (byIssuer.size < issuers.length) throw new TypeError('two verifiers have the same issuer')
   const [first] = verifiers
   if (!first) throw new TypeError('anyIssuer needs a verifier')
-  // A token of nobody known is refused by the first one, with all that is wrong with it.
+  // A token of an unknown issuer is rejected by the first one.
   const choose = (token: string) => byIssuer.get(unverifiedIssuer(token) ?? '') ?? first
   return {
     issuers,

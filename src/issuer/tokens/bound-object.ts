@@ -18,7 +18,7 @@ const kinds: Readonly<Record<BoundKind, Kind>> = {
   Node: wellKnownKinds.node,
 }
 
-/** An object that a token shall be bound to, as its asker names it. */
+/** The object that a token will be bound to, as in its TokenRequest. */
 export interface BoundObjectRef {
   readonly kind: string
   readonly apiVersion: string
@@ -28,7 +28,7 @@ export interface BoundObjectRef {
 
 const isBoundKind = (kind: string): kind is BoundKind => Object.hasOwn(kinds, kind)
 
-/** Finds the object of a token: in the cluster, by kind and name. */
+/** Looks up the object of a token by kind and name. */
 function findBound(
   view: ClusterView,
   bound: { readonly kind: BoundKind; readonly name: string },
@@ -39,7 +39,7 @@ function findBound(
   return view.get(kind, { name: bound.name, ...(kind.namespaced && { namespace }) }, signal)
 }
 
-/** What a new token says of the object that it is bound to; throws an ApiError when that cannot be. */
+/** The claims of a new token about the object that it is bound to; throws ApiError. */
 export async function bindTo(
   view: ClusterView,
   ref: BoundObjectRef,
@@ -68,7 +68,7 @@ export async function bindTo(
   return kind === 'Pod' ? { bound, ...(await nodeOf(view, object, signal)) } : { bound }
 }
 
-/** As Kubernetes reads it: what it cannot read counts as nothing. */
+/** As Kubernetes parses it: an invalid value is empty. */
 function groupAndVersion(apiVersion: string): readonly [group: string, version: string] {
   const [first = '', second, ...more] = apiVersion.split('/')
   if (more.length > 0) return ['', '']
@@ -95,39 +95,39 @@ async function nodeOf(
   return { node: uid === undefined ? { name } : { name, uid } }
 }
 
-/** A deleted object counts for this much longer: what it runs shall be able to end in good order. */
+/** Tokens of a deleted object stay valid for this long, so that its processes can shut down. */
 const graceMs = 60_000
 
-/** Where the objects behind a token are looked up. */
-export interface LivingObjects {
+/** Where the objects of a token are looked up. */
+export interface ObjectLookup {
   readonly view: ClusterView
   readonly clock: Clock
 }
 
-/** Refuses a token whose service account or bound object is gone or another one, in Kubernetes' words. */
-export async function requireAlive(
+/** Rejects a token whose service account or bound object was deleted or replaced, with the messages of Kubernetes. */
+export async function requireExisting(
   { namespace, serviceAccount, bound }: ServiceAccountClaims,
-  objects: LivingObjects,
+  objects: ObjectLookup,
   signal: AbortSignal,
 ): Promise<void> {
   const [account, object] = await Promise.all([
     findAccount(objects.view, namespace, serviceAccount, signal),
     bound && findBound(objects.view, bound, namespace, signal),
   ])
-  if (isEnding(account, objects.clock))
-    throw dead(`service account ${namespace}/${serviceAccount.name} has been deleted`)
+  if (isDeleted(account, objects.clock))
+    throw rejected(`service account ${namespace}/${serviceAccount.name} has been deleted`)
   if (!bound) return
-  if (!object || (object.metadata.uid === bound.uid && isEnding(object, objects.clock)))
-    throw dead('service account token has been invalidated')
+  if (!object || (object.metadata.uid === bound.uid && isDeleted(object, objects.clock)))
+    throw rejected('service account token has been invalidated')
   if (object.metadata.uid !== bound.uid) {
     const kind = bound.kind.toLowerCase()
-    throw dead(
+    throw rejected(
       `${kind} UID (${object.metadata.uid ?? ''}) does not match service account ${kind} ref claim (${bound.uid})`,
     )
   }
 }
 
-/** The service account that a token names; refuses another one of that name. */
+/** The service account of a token; rejects another one of that name. */
 async function findAccount(
   view: ClusterView,
   namespace: string,
@@ -135,15 +135,17 @@ async function findAccount(
   signal: AbortSignal,
 ): Promise<KubeObject> {
   const account = await view.get(wellKnownKinds.serviceAccount, { namespace, name }, signal)
-  if (!account) throw dead(`serviceaccounts ${JSON.stringify(name)} not found`)
+  if (!account) throw rejected(`serviceaccounts ${JSON.stringify(name)} not found`)
   if (account.metadata.uid !== uid)
-    throw dead(`service account UID (${account.metadata.uid ?? ''}) does not match claim (${uid})`)
+    throw rejected(
+      `service account UID (${account.metadata.uid ?? ''}) does not match claim (${uid})`,
+    )
   return account
 }
 
-const dead = (why: string): TokenRefused => new TokenRefused('bad-claims', why)
+const rejected = (why: string): TokenRefused => new TokenRefused('bad-claims', why)
 
-function isEnding({ metadata }: KubeObject, clock: Clock): boolean {
+function isDeleted({ metadata }: KubeObject, clock: Clock): boolean {
   const since = metadata.deletionTimestamp
   return since !== undefined && clock.now() > Date.parse(since) + graceMs
 }

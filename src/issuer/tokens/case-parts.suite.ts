@@ -3,10 +3,10 @@ import { type Attempt, refused } from './attempts.suite.ts'
 import type { Claims, TokenLab } from './token-lab.suite.ts'
 
 /** The algorithm is none of the key's. */
-export const wrongAlgorithm = "the token's algorithm is not the one of its key"
+export const wrongAlgorithm = "the token's algorithm is not that of its key"
 
 /** The signature is not over these bytes, or not by this key. */
-export const wrongSignature = "the token's signature is wrong"
+export const wrongSignature = "the token's signature is invalid"
 
 /** No key has the id, or none is of ours. */
 export const unknownKey = 'invalid signature, no keys found'

@@ -4,7 +4,7 @@ import { boundTo, type Claims, labKeys, type TokenLab } from './token-lab.suite.
 
 const { rsa } = labKeys
 
-const notOneObject = 'the payload is not one JSON object'
+const notOneObject = 'the payload is not a JSON object'
 const notATime = 'not a time in whole seconds'
 const expired = 'service account token has expired'
 const notYet = 'service account token is not valid yet'
@@ -90,7 +90,7 @@ export const claimCases: readonly TokenCase[] = [
       withClaims(
         lab,
         { capitals: { ISS: 'x' }, 'long s': { ſub: 'x' }, wide: { ｅxp: 1 }, title: { Aud: 'x' } },
-        'a claim looks like',
+        'claim name resembles',
       ),
   },
   {
@@ -110,7 +110,7 @@ export const claimCases: readonly TokenCase[] = [
   },
   {
     title: '[ISS-T41] exp missing',
-    attempts: (lab) => withClaims(lab, { '': { exp: undefined } }, 'the token has no end'),
+    attempts: (lab) => withClaims(lab, { '': { exp: undefined } }, 'the token has no expiry'),
   },
   {
     title: '[ISS-T42] exp in text',
@@ -149,13 +149,13 @@ export const claimCases: readonly TokenCase[] = [
   {
     title: '[ISS-T47] iat missing',
     attempts: (lab) =>
-      withClaims(lab, { '': { iat: undefined } }, 'does not say when it was issued'),
+      withClaims(lab, { '': { iat: undefined } }, 'the token has no time of issue'),
   },
   {
     title: '[ISS-T48] a life longer than allowed',
     attempts: (lab) => [
       ...withClaims(lab, { longest: { exp: lab.now + 2 ** 32 } }),
-      ...withClaims(lab, { longer: { exp: lab.now + 2 ** 32 + 1 } }, 'longer than is allowed'),
+      ...withClaims(lab, { longer: { exp: lab.now + 2 ** 32 + 1 } }, 'longer than allowed'),
     ],
   },
   {

@@ -2,29 +2,29 @@ import { isRecord, type UserInfo, wellKnown } from '../../core/index.ts'
 import {
   isObject,
   type JsonObject,
-  longestToken,
+  maxTokenLength,
   member,
   TokenRefused,
   textClaim,
 } from '../../jose/index.ts'
 
-/** An object that a token names, so that another of the same name does not count. */
+/** An object in a token; by its uid, a later object of the same name is another one. */
 export interface NamedObject {
   readonly name: string
   readonly uid: string
 }
 
-/** The kinds of objects that a token can be bound to: it dies with them. */
+/** The kinds that a token can be bound to: it becomes invalid when they are deleted. */
 export type BoundKind = 'Pod' | 'Secret' | 'Node'
 
-/** What a token says about its workload. */
+/** The claims of a token about its workload. */
 export interface ServiceAccountClaims {
   readonly namespace: string
   readonly serviceAccount: NamedObject
   readonly bound?: NamedObject & { readonly kind: BoundKind }
-  /** Where a bound Pod runs; for information only. */
+  /** The node of a bound Pod; for information only. */
   readonly node?: { readonly name: string; readonly uid?: string }
-  /** From this second on its use is worth a warning, although it is still valid. */
+  /** From this second on the token is stale, but still valid. */
   readonly warnAfter?: number
 }
 
@@ -34,7 +34,7 @@ const userPrefix = 'system:serviceaccount'
 export const serviceAccountUser = (namespace: string, name: string): string =>
   `${userPrefix}:${namespace}:${name}`
 
-/** A service account as a user, without the group that everybody is in. */
+/** A service account as a user, without the group `system:authenticated`. */
 export const serviceAccountIdentity = (
   namespace: string,
   { name, uid }: NamedObject,
@@ -44,7 +44,7 @@ export const serviceAccountIdentity = (
   groups: [wellKnown.serviceAccounts, `${wellKnown.serviceAccounts}:${namespace}`],
 })
 
-/** The member `kubernetes.io` of a token, its members in Kubernetes' order. */
+/** The claim `kubernetes.io`, its members in the order of Kubernetes. */
 export function privateClaims(claims: ServiceAccountClaims): JsonObject {
   const { namespace, serviceAccount, bound, node, warnAfter } = claims
   const boundTo = (kind: BoundKind) =>
@@ -60,15 +60,15 @@ export function privateClaims(claims: ServiceAccountClaims): JsonObject {
   }
 }
 
-/** Reads what a verified token says about its workload; refuses anything that is not exactly as it must be. */
+/** Parses the claims of a verified token strictly; throws TokenRefused. */
 export function readServiceAccountClaims(claims: JsonObject): ServiceAccountClaims {
   const own = member(claims, 'kubernetes.io')
   if (!isObject(own)) throw bad('the claim kubernetes.io is missing')
   const namespace = textClaim(own, 'namespace')
   const serviceAccount = named(own, 'serviceaccount')
-  if (!serviceAccount) throw bad('the token names no service account')
+  if (!serviceAccount) throw bad('the token has no service account')
   if (textClaim(claims, 'sub') !== serviceAccountUser(namespace, serviceAccount.name))
-    throw bad('the subject is not the service account that the token names')
+    throw bad('the subject is not the service account of the token')
   const pod = named(own, 'pod')
   const secret = named(own, 'secret')
   const node = nodeOf(own)
@@ -92,7 +92,7 @@ function named(claims: JsonObject, name: string): NamedObject | undefined {
   return { name: textClaim(value, 'name'), uid: textClaim(value, 'uid') }
 }
 
-/** The uid of a node is left out when the Node was gone already. */
+/** The uid is absent if the Node did not exist when the token was issued. */
 function nodeOf(claims: JsonObject): ServiceAccountClaims['node'] {
   const value = member(claims, 'node')
   if (value === undefined) return undefined
@@ -116,11 +116,10 @@ function boundOf(found: {
 }
 
 /**
- * Who a token says it is from, before anything is verified, so that tokens of others go on to
- * others; undefined for what is no such token.
+ * The issuer of a token before verification, to choose its authenticator; undefined if it is not a JWT.
  */
 export function unverifiedIssuer(token: string): string | undefined {
-  if (typeof token !== 'string' || token.length > longestToken) return undefined
+  if (typeof token !== 'string' || token.length > maxTokenLength) return undefined
   const parts = token.split('.')
   if (parts.length !== 3) return undefined
   try {

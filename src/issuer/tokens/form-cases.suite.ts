@@ -3,7 +3,7 @@ import { headers } from './case-parts.suite.ts'
 import type { TokenLab } from './token-lab.suite.ts'
 
 const notBase64 = 'is not base64url'
-const extension = 'demands an extension'
+const extension = 'requires an unsupported extension'
 
 /** Another spelling of the same bytes: the bits that nobody reads are set. */
 function strayBits(part: string): string {
@@ -47,7 +47,7 @@ export const formCases: readonly TokenCase[] = [
       ...headers(
         lab,
         { JWE: { typ: 'JWE' }, access: { typ: 'at+jwt' }, addon: { typ: 'k8s-addon+jwt' } },
-        'made for another purpose',
+        'has another purpose',
       ),
       ...headers(lab, { number: { typ: 1 } }, 'typ is not a string'),
     ],

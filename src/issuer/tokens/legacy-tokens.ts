@@ -18,7 +18,7 @@ import { serviceAccountIdentity, serviceAccountUser, unverifiedIssuer } from './
 import {
   commonAudiences,
   orUnauthorized,
-  type TokenAuthenticatorParts,
+  type TokenAuthenticatorDeps,
 } from './token-authenticator.ts'
 
 const legacyIssuer = 'kubernetes/serviceaccount'
@@ -32,30 +32,30 @@ interface LegacyClaims {
 }
 
 /**
- * Knows the tokens without an end that older clusters keep in Secrets. None are made here; one that
- * is there counts as long as its Secret holds exactly this token.
+ * Authenticates the tokens without expiry that older clusters store in Secrets. None are issued; an existing one is
+ * valid as long as its Secret contains exactly this token.
  */
-export function legacyServiceAccountTokens(parts: TokenAuthenticatorParts): TokenAuthenticator {
+export function legacyServiceAccountTokens(deps: TokenAuthenticatorDeps): TokenAuthenticator {
   return {
     name: 'legacy-service-account',
     authenticateToken: async (token, signal, audiences = []) => {
       if (unverifiedIssuer(token) !== legacyIssuer) return undefined
-      const { apiAudiences } = parts.names
+      const { apiAudiences } = deps.names
       return orUnauthorized(async () => {
-        const claims = verify(token, parts)
+        const claims = verify(token, deps)
         const common = commonAudiences(
           apiAudiences,
           audiences.length > 0 ? audiences : apiAudiences,
         )
-        await requireKept(token, claims, parts.view, signal)
-        parts.onUse?.('legacy')
+        await requireStored(token, claims, deps.view, signal)
+        deps.onUse?.('legacy')
         return authentication(claims, common)
       })
     },
   }
 }
 
-function verify(token: string, { keys }: TokenAuthenticatorParts): LegacyClaims {
+function verify(token: string, { keys }: TokenAuthenticatorDeps): LegacyClaims {
   const jws = parseCompactJws(token)
   keys.current.accepted.verify(jws)
   const claims = parseClaims(jws.payload)
@@ -63,21 +63,21 @@ function verify(token: string, { keys }: TokenAuthenticatorParts): LegacyClaims 
   const secret = own(claims, 'secret.name', 'secretName')
   const name = own(claims, 'service-account.name', 'serviceAccountName')
   const uid = own(claims, 'service-account.uid', 'serviceAccountUID')
-  if (member(claims, 'iss') !== legacyIssuer) throw bad('the token is of another issuer')
+  if (member(claims, 'iss') !== legacyIssuer) throw bad('the token has another issuer')
   if (member(claims, 'sub') !== serviceAccountUser(namespace, name))
     throw bad('sub claim is invalid')
   return { namespace, secret, account: { name, uid } }
 }
 
-function own(claims: JsonObject, name: string, called: string): string {
+function own(claims: JsonObject, name: string, label: string): string {
   const value = member(claims, `kubernetes.io/serviceaccount/${name}`)
   if (typeof value === 'string' && value !== '') return value
-  throw bad(`${called} claim is missing`)
+  throw bad(`${label} claim is missing`)
 }
 
 const bad = (why: string): TokenRefused => new TokenRefused('bad-claims', why)
 
-async function requireKept(
+async function requireStored(
   token: string,
   { namespace, secret: name, account }: LegacyClaims,
   view: ClusterView,
@@ -109,7 +109,7 @@ function tokenIn({ data }: KubeObject): string {
   return typeof encoded === 'string' ? Buffer.from(encoded, 'base64').toString() : ''
 }
 
-/** Takes as long for a token that is nearly right as for any other. */
+/** Compares in constant time. */
 function isSame(a: string, b: string): boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest()
   return timingSafeEqual(digest(a), digest(b))

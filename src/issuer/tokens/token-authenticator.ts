@@ -19,7 +19,8 @@ import {
 } from '../../jose/index.ts'
 import type { IssuerNames } from '../documents/issuer-name.ts'
 import type { IssuerKeys } from '../keys/key-ring.ts'
-import { requireAlive } from './bound-object.ts'
+import { defaultLeewaySeconds as leewaySeconds, maxLifetimeSeconds } from '../limits.ts'
+import { requireExisting } from './bound-object.ts'
 import {
   readServiceAccountClaims,
   type ServiceAccountClaims,
@@ -27,11 +28,11 @@ import {
   unverifiedIssuer,
 } from './claims.ts'
 
-/** How the use of a token counts: fit for use, overdue for renewal, or of the old kind without an end. */
+/** The state of a token that was used: valid, past its time of renewal, or a legacy token without an expiry. */
 export type TokenUse = 'valid' | 'stale' | 'legacy'
 
-/** What tokens are judged by. */
-export interface TokenAuthenticatorParts {
+/** What authentication depends on. */
+export interface TokenAuthenticatorDeps {
   readonly view: ClusterView
   readonly keys: IssuerKeys
   readonly names: IssuerNames
@@ -40,53 +41,48 @@ export interface TokenAuthenticatorParts {
   readonly onUse?: (use: TokenUse) => void
 }
 
-/** Clocks may differ by this much. */
-const leewaySeconds = 60
-/** The most that can be asked for, as Kubernetes has it. */
-const longestSeconds = 2 ** 32
-
 interface Verified {
   readonly claims: ServiceAccountClaims
-  /** The same object for each use, so that what is kept per identity is found again. */
+  /** The same object for each use: caches are keyed by it. */
   readonly authentication: Authentication
   readonly expiresAt: number
 }
 
-/** Knows the tokens of service accounts. Signatures are remembered, the objects behind a token are looked up each time. */
-export function serviceAccountTokens(parts: TokenAuthenticatorParts): TokenAuthenticator {
-  const verified = new VerifiedTokenCache<Verified>({ clock: parts.clock })
-  parts.keys.onChange(() => verified.clear())
+/** Authenticates tokens of service accounts. Signatures are cached; the objects of a token are looked up each time. */
+export function serviceAccountTokens(deps: TokenAuthenticatorDeps): TokenAuthenticator {
+  const verified = new VerifiedTokenCache<Verified>({ clock: deps.clock })
+  deps.keys.onChange(() => verified.clear())
   return {
     name: 'service-account',
     authenticateToken: async (token, signal, audiences = []) => {
       const issuer = unverifiedIssuer(token)
-      if (issuer === undefined || !parts.names.issuers.includes(issuer)) return undefined
-      const wanted = audiences.length > 0 ? audiences : parts.names.apiAudiences
+      if (issuer === undefined || !deps.names.issuers.includes(issuer)) return undefined
+      const requested = audiences.length > 0 ? audiences : deps.names.apiAudiences
       return orUnauthorized(async () => {
-        const found = await verified.get(token, wanted, async () => {
-          const value = verify(token, wanted, parts)
+        const found = await verified.get(token, requested, async () => {
+          const value = verify(token, requested, deps)
           return { value, until: value.expiresAt + leewaySeconds * 1000 }
         })
-        await requireAlive(found.claims, parts, signal)
-        return used(found, parts)
+        await requireExisting(found.claims, deps, signal)
+        return used(found, deps)
       })
     },
   }
 }
 
-/** Makes the refusal of a token a 401 that keeps the reason for the log and for reviewers. */
-export async function orUnauthorized<Result>(judge: () => Promise<Result>): Promise<Result> {
+/** Turns the rejection of a token into a 401, with its reason for the log and for TokenReviews. */
+export async function orUnauthorized<Result>(authenticate: () => Promise<Result>): Promise<Result> {
   try {
-    return await judge()
+    return await authenticate()
   } catch (error) {
     if (error instanceof TokenRefused)
-      throw unauthorized(kubernetesWords.get(error.code) ?? error.message)
+      throw unauthorized(kubernetesMessages.get(error.code) ?? error.message)
     throw error
   }
 }
 
-/** What reviewers know from Kubernetes; its words for wrong signatures are those of a library and not taken over. */
-const kubernetesWords: ReadonlyMap<RefusalCode, string> = new Map([
+/** The messages of Kubernetes, except those for invalid signatures, which are from a library. */
+const kubernetesMessages: ReadonlyMap<RefusalCode, string> = new Map([
   ['expired', 'service account token has expired'],
   ['not-yet-valid', 'service account token is not valid yet'],
   ['unknown-key', 'invalid signature, no keys found'],
@@ -94,21 +90,21 @@ const kubernetesWords: ReadonlyMap<RefusalCode, string> = new Map([
 
 function verify(
   token: string,
-  wanted: readonly string[],
-  { keys, clock, names }: TokenAuthenticatorParts,
+  requested: readonly string[],
+  { keys, clock, names }: TokenAuthenticatorDeps,
 ): Verified {
   const jws = parseCompactJws(token)
   if (jws.header.typ !== undefined && jws.header.typ.toUpperCase() !== 'JWT')
-    throw new TokenRefused('bad-header', 'the token was made for another purpose (typ)')
+    throw new TokenRefused('bad-header', 'the token has another purpose (typ)')
   keys.current.accepted.verify(jws)
   const claims = parseClaims(jws.payload)
   if (!names.issuers.includes(textClaim(claims, 'iss')))
-    throw new TokenRefused('bad-claims', 'the token is of another issuer')
-  const audiences = commonAudiences(audiencesOf(claims) ?? [], wanted)
+    throw new TokenRefused('bad-claims', 'the token has another issuer')
+  const audiences = commonAudiences(audiencesOf(claims) ?? [], requested)
   const expiresAt = checkTimes(claims, {
     nowMs: clock.now(),
     leewaySeconds,
-    longestSeconds,
+    maxLifetimeSeconds,
     isIatRequired: true,
   })
   const own = readServiceAccountClaims(claims)
@@ -116,31 +112,28 @@ function verify(
   return { claims: own, expiresAt, authentication: authentication(own, jti, audiences, expiresAt) }
 }
 
-/** The audiences of a token that were asked for, in the order of the question; throws if there is none. */
+/** The requested audiences that a token has, in the order of the request; throws if there is none. */
 export function commonAudiences(
   present: readonly string[],
-  wanted: readonly string[],
+  requested: readonly string[],
 ): readonly string[] {
-  const common = wanted.filter((audience) => present.includes(audience))
+  const common = requested.filter((audience) => present.includes(audience))
   if (common.length > 0) return common
   const list = (audiences: readonly string[]) => `[${audiences.map(goQuote).join(' ')}]`
   throw new TokenRefused(
     'bad-claims',
-    `token audiences ${list(present)} is invalid for the target audiences ${list(wanted)}`,
+    `token audiences ${list(present)} is invalid for the target audiences ${list(requested)}`,
   )
 }
 
 const optionalText = (claims: JsonObject, name: string): string | undefined =>
   Object.hasOwn(claims, name) ? textClaim(claims, name) : undefined
 
-/** Notes the use; one that comes after the time to renew is told to the audit log. */
-function used(
-  { claims, authentication }: Verified,
-  parts: TokenAuthenticatorParts,
-): Authentication {
+/** Counts the use; the use of a stale token is annotated for the audit log. */
+function used({ claims, authentication }: Verified, deps: TokenAuthenticatorDeps): Authentication {
   const { warnAfter } = claims
-  const overdue = warnAfter === undefined ? 0 : parts.clock.now() / 1000 - warnAfter
-  parts.onUse?.(overdue > 0 ? 'stale' : 'valid')
+  const overdue = warnAfter === undefined ? 0 : deps.clock.now() / 1000 - warnAfter
+  deps.onUse?.(overdue > 0 ? 'stale' : 'valid')
   if (overdue <= 0) return authentication
   const { username } = authentication.user
   const note = `subject: ${username}, seconds after warning threshold: ${Math.round(overdue)}`

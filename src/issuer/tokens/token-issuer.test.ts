@@ -7,7 +7,7 @@ import {
   workloadMark,
 } from '../../core/index.ts'
 import { parseCompactJws } from '../../jose/index.ts'
-import { createTokenIssuer, type TokenIssuerParts } from './token-issuer.ts'
+import { createTokenIssuer, type TokenIssuerDeps } from './token-issuer.ts'
 import { type Claims, labKeys, labObjects, TokenLab } from './token-lab.suite.ts'
 
 const { signal } = new AbortController()
@@ -22,7 +22,7 @@ interface Wish {
   readonly spec?: Claims
   readonly metadata?: Claims
   readonly asker?: UserInfo
-  readonly parts?: Partial<TokenIssuerParts>
+  readonly parts?: Partial<TokenIssuerDeps>
 }
 
 /** Grants nodes the audience `bank` for the account of the lab, and nothing else. */
@@ -100,12 +100,15 @@ describe('how long a token lives', () => {
     ['2^32 seconds at most', { spec: { expirationSeconds: 2 ** 32 } }, plain(2 ** 32)],
     [
       'no longer than the maximum, with a warning [ISS-K3]',
-      { spec: { expirationSeconds: 7200 }, parts: { longestSeconds: 3600 } },
+      { spec: { expirationSeconds: 7200 }, parts: { maxLifetimeSeconds: 3600 } },
       plain(3600, ['requested expiration of 7200 seconds shortened to 3600 seconds']),
     ],
     [
       'a year for the default token of a Pod, whatever the maximum [ISS-K5]',
-      { spec: { expirationSeconds: 3607, boundObjectRef: pod }, parts: { longestSeconds: 3600 } },
+      {
+        spec: { expirationSeconds: 3607, boundObjectRef: pod },
+        parts: { maxLifetimeSeconds: 3600 },
+      },
       extended,
     ],
     [

@@ -10,80 +10,80 @@ import {
   notFound,
   wellKnownKinds,
 } from '../../core/index.ts'
-import { signCompactJwsAside } from '../../jose/index.ts'
+import { signCompactJwsAsync } from '../../jose/index.ts'
 import type { IssuerNames } from '../documents/issuer-name.ts'
 import type { IssuerKeys } from '../keys/key-ring.ts'
 import { bindTo } from './bound-object.ts'
 import { privateClaims, type ServiceAccountClaims, serviceAccountUser } from './claims.ts'
-import { readTokenRequest, requireOfNode, type TokenWish } from './token-request.ts'
+import { readTokenRequest, requireOfNode, type TokenRequestSpec } from './token-request.ts'
 
-/** What tokens are made with. */
-export interface TokenIssuerParts {
+/** What issuing tokens depends on. */
+export interface TokenIssuerDeps {
   readonly view: ClusterView
-  /** Says which audiences a node was granted by name. */
+  /** Decides which audiences a node may request. */
   readonly authorizer: Authorizer
   readonly keys: IssuerKeys
   readonly names: IssuerNames
   readonly clock: Clock
-  /** Longer wishes are cut; absent for no such limit. */
-  readonly longestSeconds?: number
-  /** Gives Pods' default tokens a year, so that old clients that never read them again keep working. */
+  /** Longer requested lifetimes are shortened; no limit if absent. */
+  readonly maxLifetimeSeconds?: number
+  /** Extends the default tokens of Pods to a year, for clients that do not reload them. */
   readonly extendsExpiration: boolean
-  /** Called before a token is handed out, so that its key is kept as long as the token lives. */
+  /** Called before a token is returned, so that its key is kept until the token expires. */
   readonly noteToken?: (kid: string, untilMs: number) => Promise<void>
 }
 
-/** What the kubelet asks for the default token of a Pod, and nobody else. */
+/** The lifetime that the kubelet, and no other client, requests for the default token of a Pod. */
 const defaultTokenSeconds = 3_607
 const yearSeconds = 365 * 24 * 3_600
 
-/** Makes tokens of service accounts as Kubernetes does. */
-export function createTokenIssuer(parts: TokenIssuerParts): IssueToken {
-  return async ({ object, asker }, signal) => {
-    const account = await accountOf(parts.view, object, signal)
-    const wish = readTokenRequest(object, parts.names.apiAudiences)
+/** Issues tokens of service accounts as Kubernetes does. */
+export function createTokenIssuer(deps: TokenIssuerDeps): IssueToken {
+  return async ({ object, asker: user }, signal) => {
+    const account = await accountOf(deps.view, object, signal)
+    const spec = readTokenRequest(object, deps.names.apiAudiences)
     await requireOfNode(
-      parts,
-      { asker, account, bound: wish.bound, audiences: wish.requested },
+      deps,
+      { user, account, bound: spec.bound, audiences: spec.requested },
       signal,
     )
-    const nowSeconds = Math.floor(parts.clock.now() / 1000)
-    const binding = wish.bound ? await bindTo(parts.view, wish.bound, account, signal) : {}
+    const nowSeconds = Math.floor(deps.clock.now() / 1000)
+    const binding = spec.bound ? await bindTo(deps.view, spec.bound, account, signal) : {}
     const { name, uid = '', namespace = '' } = account.metadata
-    const life = lifeOf(wish, binding.bound?.kind === 'Pod', nowSeconds, parts)
+    const lifetime = lifetimeOf(spec, binding.bound?.kind === 'Pod', nowSeconds, deps)
     const claims: ServiceAccountClaims = {
       namespace,
       serviceAccount: { name, uid },
       ...binding,
-      ...(life.warnAfter !== undefined && { warnAfter: life.warnAfter }),
+      ...(lifetime.warnAfter !== undefined && { warnAfter: lifetime.warnAfter }),
     }
     const jti = randomUUID()
-    const token = await sign(parts, {
-      aud: wish.audiences,
-      exp: life.expires,
+    const token = await sign(deps, {
+      aud: spec.audiences,
+      exp: lifetime.expires,
       iat: nowSeconds,
-      iss: parts.names.issuers[0],
+      iss: deps.names.issuers[0],
       jti,
       'kubernetes.io': privateClaims(claims),
       nbf: nowSeconds,
       sub: serviceAccountUser(namespace, name),
     })
     return {
-      object: answer(object, account, { wish, life, token, nowSeconds }),
-      warnings: life.warnings,
+      object: response(object, account, { spec, lifetime, token, nowSeconds }),
+      warnings: lifetime.warnings,
       credentialId: `JTI=${jti}`,
     }
   }
 }
 
 async function sign(
-  { keys, noteToken }: TokenIssuerParts,
+  { keys, noteToken }: TokenIssuerDeps,
   claims: Readonly<Record<string, unknown>> & { readonly exp: number },
 ): Promise<string> {
   keys.requireFresh()
   const { signer } = keys.current
   await noteToken?.(signer.kid, claims.exp * 1000)
-  return signCompactJwsAside({ kid: signer.kid }, JSON.stringify(claims), signer)
+  return signCompactJwsAsync({ kid: signer.kid }, JSON.stringify(claims), signer)
 }
 
 async function accountOf(
@@ -94,8 +94,8 @@ async function accountOf(
   const { name, namespace = '', uid } = metadata
   const account = await view.get(wellKnownKinds.serviceAccount, { name, namespace }, signal)
   if (!account) {
-    const home = await view.get(wellKnownKinds.namespace, { name: namespace }, signal)
-    throw home
+    const parent = await view.get(wellKnownKinds.namespace, { name: namespace }, signal)
+    throw parent
       ? notFound(wellKnownKinds.serviceAccount, name)
       : notFound(wellKnownKinds.namespace, namespace)
   }
@@ -108,60 +108,60 @@ async function accountOf(
   return account
 }
 
-interface Life {
+interface Lifetime {
   readonly expires: number
-  /** As the asker is told, which is less than the truth for an extended token. */
+  /** As in the response; an extended token is valid for longer. */
   readonly seconds: number
   readonly warnAfter?: number
   readonly warnings: readonly string[]
 }
 
-function lifeOf(
-  wish: TokenWish,
+function lifetimeOf(
+  spec: TokenRequestSpec,
   isOfPod: boolean,
   nowSeconds: number,
-  parts: TokenIssuerParts,
-): Life {
+  deps: TokenIssuerDeps,
+): Lifetime {
   const isDefaultToken =
     isOfPod &&
-    wish.seconds === defaultTokenSeconds &&
-    wish.audiences.every((audience) => parts.names.apiAudiences.includes(audience))
-  if (parts.extendsExpiration && isDefaultToken) {
-    const warnAfter = nowSeconds + wish.seconds
-    return { expires: nowSeconds + yearSeconds, seconds: wish.seconds, warnAfter, warnings: [] }
+    spec.seconds === defaultTokenSeconds &&
+    spec.audiences.every((audience) => deps.names.apiAudiences.includes(audience))
+  if (deps.extendsExpiration && isDefaultToken) {
+    const warnAfter = nowSeconds + spec.seconds
+    return { expires: nowSeconds + yearSeconds, seconds: spec.seconds, warnAfter, warnings: [] }
   }
-  const longest = parts.longestSeconds ?? Number.POSITIVE_INFINITY
-  const seconds = Math.min(wish.seconds, longest)
+  const maxSeconds = deps.maxLifetimeSeconds ?? Number.POSITIVE_INFINITY
+  const seconds = Math.min(spec.seconds, maxSeconds)
   const warnings =
-    seconds < wish.seconds
-      ? [`requested expiration of ${wish.seconds} seconds shortened to ${seconds} seconds`]
+    seconds < spec.seconds
+      ? [`requested expiration of ${spec.seconds} seconds shortened to ${seconds} seconds`]
       : []
   return { expires: nowSeconds + seconds, seconds, warnings }
 }
 
-function answer(
-  asked: KubeObject,
+function response(
+  request: KubeObject,
   account: KubeObject,
-  made: {
-    readonly wish: TokenWish
-    readonly life: Life
+  issued: {
+    readonly spec: TokenRequestSpec
+    readonly lifetime: Lifetime
     readonly token: string
     readonly nowSeconds: number
   },
 ): IssuedToken['object'] {
-  const { wish, life, token, nowSeconds } = made
+  const { spec, lifetime, token, nowSeconds } = issued
   const { name, namespace = '', uid = '' } = account.metadata
   const creationTimestamp = kubeTime(nowSeconds * 1000)
   return {
-    kind: asked.kind,
-    apiVersion: asked.apiVersion,
-    metadata: { ...asked.metadata, name, namespace, uid, creationTimestamp },
+    kind: request.kind,
+    apiVersion: request.apiVersion,
+    metadata: { ...request.metadata, name, namespace, uid, creationTimestamp },
     spec: {
-      audiences: wish.audiences,
-      expirationSeconds: life.seconds,
-      boundObjectRef: wish.bound ? withoutEmpty(wish.bound) : null,
+      audiences: spec.audiences,
+      expirationSeconds: lifetime.seconds,
+      boundObjectRef: spec.bound ? withoutEmpty(spec.bound) : null,
     },
-    status: { token, expirationTimestamp: kubeTime((nowSeconds + life.seconds) * 1000) },
+    status: { token, expirationTimestamp: kubeTime((nowSeconds + lifetime.seconds) * 1000) },
   }
 }
 

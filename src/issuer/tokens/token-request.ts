@@ -14,10 +14,11 @@ import {
   type UserInfo,
   wellKnownKinds,
 } from '../../core/index.ts'
+import { defaultLifetimeSeconds, maxLifetimeSeconds, minLifetimeSeconds } from '../limits.ts'
 import type { BoundObjectRef } from './bound-object.ts'
 
-/** What the asker of a token wants, with the defaults filled in. */
-export interface TokenWish {
+/** The spec of a TokenRequest with its defaults. */
+export interface TokenRequestSpec {
   readonly audiences: readonly string[]
   /** The audiences without the defaults. */
   readonly requested: readonly string[]
@@ -25,17 +26,18 @@ export interface TokenWish {
   readonly bound?: BoundObjectRef
 }
 
-const defaultSeconds = 3_600
-const shortestSeconds = 600
-const longestSeconds = 2 ** 32
-
-/** Reads the spec of a TokenRequest; throws a 422 with everything that is wrong with it. */
-export function readTokenRequest(object: KubeObject, apiAudiences: readonly string[]): TokenWish {
+/** Parses the spec of a TokenRequest; throws Invalid (422) with all problems. */
+export function readTokenRequest(
+  object: KubeObject,
+  apiAudiences: readonly string[],
+): TokenRequestSpec {
   const spec = isRecord(object['spec']) ? object['spec'] : {}
-  const wanted = spec['audiences']
-  const requested = Array.isArray(wanted) ? wanted.filter((item) => typeof item === 'string') : []
+  const audiences = spec['audiences']
+  const requested = Array.isArray(audiences)
+    ? audiences.filter((item) => typeof item === 'string')
+    : []
   const { expirationSeconds } = spec
-  const seconds = typeof expirationSeconds === 'number' ? expirationSeconds : defaultSeconds
+  const seconds = typeof expirationSeconds === 'number' ? expirationSeconds : defaultLifetimeSeconds
   const causes = problemsOf(seconds)
   if (causes.length > 0)
     throw invalid({ group: 'authentication.k8s.io', kind: 'TokenRequest' }, '', causes)
@@ -54,8 +56,9 @@ function problemsOf(seconds: number): StatusCause[] {
     message: `Invalid value: ${seconds}: ${why}`,
     field: 'spec.expirationSeconds',
   })
-  if (seconds < shortestSeconds) return [problem('may not specify a duration less than 10 minutes')]
-  if (seconds > longestSeconds)
+  if (seconds < minLifetimeSeconds)
+    return [problem('may not specify a duration less than 10 minutes')]
+  if (seconds > maxLifetimeSeconds)
     return [problem('may not specify a duration larger than 2^32 seconds')]
   return []
 }
@@ -74,22 +77,22 @@ function boundRef(value: unknown): BoundObjectRef | undefined {
   }
 }
 
-/** Who asks for which audience, for which Pod of an account. */
-interface AudienceAsk {
-  readonly asker: UserInfo
+/** A request for an audience, for a Pod of a service account. */
+interface AudienceRequest {
+  readonly user: UserInfo
   readonly account: KubeObject
   readonly pod: KubeObject
-  /** As the request has them; none stands for the API server. */
+  /** As in the request; none means the API server. */
   readonly audiences: readonly string[]
 }
 
 /**
- * Why a node may not have a token for what it asks for; undefined when it may: a volume of the Pod has a token
- * for that audience, or the node was granted the audience by name.
+ * Why a node may not request a token for an audience; undefined if it may: a volume of the Pod has a token
+ * for that audience, or the node is authorized for the audience by name.
  */
 async function problemOfAudience(
   authorizer: Authorizer,
-  { asker, account, pod, audiences }: AudienceAsk,
+  { user, account, pod, audiences }: AudienceRequest,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const [audience = '', ...others] = audiences
@@ -105,9 +108,9 @@ async function problemOfAudience(
     name,
   }
   const verb = 'request-serviceaccounts-token-audience'
-  const { allowed } = await authorizer.authorize({ user: asker, verb, resource }, signal)
+  const { allowed } = await authorizer.authorize({ user, verb, resource }, signal)
   if (allowed) return undefined
-  return `audience ${goQuote(audience)} not found in pod spec volume, ${asker.username} is not authorized to request tokens for this audience`
+  return `audience ${goQuote(audience)} not found in pod spec volume, ${user.username} is not authorized to request tokens for this audience`
 }
 
 function audiencesOfVolumes({ spec }: KubeObject): string[] {
@@ -123,66 +126,70 @@ function membersOf(value: unknown, list: string): Record<string, unknown>[] {
   return Array.isArray(members) ? members.filter(isRecord) : []
 }
 
-/** Who asks for which token. */
-export interface TokenAsk {
-  readonly asker: UserInfo
+/** A request for a token. */
+export interface NodeTokenRequest {
+  readonly user: UserInfo
   readonly account: KubeObject
   readonly bound: BoundObjectRef | undefined
-  /** As the request has them. */
+  /** As in the request. */
   readonly audiences: readonly string[]
 }
 
-/** What the rules are checked with. */
+/** What the check depends on. */
 export interface NodeRules {
   readonly view: ClusterView
   readonly authorizer: Authorizer
 }
 
 /**
- * A node, or a machine that runs workloads, gets no token but one that is bound to a Pod of its own,
- * whatever rights it was given besides.
+ * A node, or a machine that runs workloads, gets only tokens that are bound to one of its own Pods, whatever other
+ * permissions it has. Throws Forbidden.
  */
 export async function requireOfNode(
   rules: NodeRules,
-  ask: TokenAsk,
+  request: NodeTokenRequest,
   signal: AbortSignal,
 ): Promise<void> {
-  const machine = machineNameOf(ask.asker)
-  const node = nodeNameOf(ask.asker) ?? machine
+  const machine = machineNameOf(request.user)
+  const node = nodeNameOf(request.user) ?? machine
   if (node === undefined) return
-  const who = machine === undefined ? 'node' : 'machine'
-  const pod = await boundPod(rules.view, ask, who, signal)
+  const requester = machine === undefined ? 'node' : 'machine'
+  const pod = await boundPod(rules.view, request, requester, signal)
   if (!isOn(pod, node))
-    throw refused(ask, `${who} requested token bound to a pod scheduled on a different node`)
-  // A machine writes its Pods itself, so their volumes say nothing that it may not.
+    throw denied(
+      request,
+      `${requester} requested token bound to a pod scheduled on a different node`,
+    )
+  // A machine creates its Pods itself, so their volumes prove nothing.
   if (machine !== undefined) {
     if (machineOf(pod) === machine) return
-    throw refused(ask, 'machine requested token bound to a pod that it did not register')
+    throw denied(request, 'machine requested token bound to a pod that it did not register')
   }
-  const problem = await problemOfAudience(rules.authorizer, { ...ask, pod }, signal)
-  if (problem !== undefined) throw refused(ask, problem)
+  const problem = await problemOfAudience(rules.authorizer, { ...request, pod }, signal)
+  if (problem !== undefined) throw denied(request, problem)
 }
 
-const refused = ({ account }: TokenAsk, why: string) =>
+const denied = ({ account }: NodeTokenRequest, why: string) =>
   forbidden(wellKnownKinds.serviceAccount, account.metadata.name, why)
 
-/** The very Pod that the token is to be bound to. */
+/** The Pod that the token will be bound to. */
 async function boundPod(
   view: ClusterView,
-  ask: TokenAsk,
-  who: string,
+  request: NodeTokenRequest,
+  requester: string,
   signal: AbortSignal,
 ): Promise<KubeObject> {
-  const { bound, account } = ask
-  if (!bound || !isPod(bound)) throw refused(ask, `${who} requested token not bound to a pod`)
+  const { bound, account } = request
+  if (!bound || !isPod(bound))
+    throw denied(request, `${requester} requested token not bound to a pod`)
   if (bound.uid === '')
-    throw refused(ask, `${who} requested token with a pod binding without a uid`)
+    throw denied(request, `${requester} requested token with a pod binding without a uid`)
   const { namespace = '' } = account.metadata
   const pod = await view.get(wellKnownKinds.pod, { namespace, name: bound.name }, signal)
   if (!pod) throw notFound(wellKnownKinds.pod, bound.name)
   if (pod.metadata.uid === bound.uid) return pod
-  throw refused(
-    ask,
+  throw denied(
+    request,
     `the UID in the bound object reference (${bound.uid}) does not match the UID in record. The object might have been deleted and then recreated`,
   )
 }

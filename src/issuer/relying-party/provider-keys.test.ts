@@ -1,11 +1,19 @@
 import { generateKeyPairSync } from 'node:crypto'
-import { describe, expect, test } from 'vitest'
+import { once } from 'node:events'
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { silentLogger } from '../../core/index.ts'
+import { addressTest } from '../../http/fetch/index.ts'
 import { KeySet, renderJwks, signingKey } from '../../jose/index.ts'
 import { IssuerUnavailable } from './errors.ts'
-import type { FetchedDocument } from './fetch-document.ts'
+import {
+  type DocumentRules,
+  fetchProviderDocument,
+  type ProviderDocument,
+  providerKeys,
+} from './provider-keys.ts'
 import { readJwksUri, readKeySet } from './provider-metadata.ts'
-import { RemoteKeys } from './remote-keys.ts'
 
 const issuer = 'https://issuer.example'
 const minute = 60_000
@@ -15,34 +23,31 @@ const [one, two] = [newKey(), newKey()]
 /** An issuer without a network, a clock that is turned by hand, and what was asked. */
 class Lab {
   now = 1_800_000_000_000
+  setBackMs = 0
   cacheControl: string | undefined = 'public, max-age=3600'
   ageSeconds = 0
   keys = [one]
   failure: Error | undefined
   jwksBody: string | undefined
-  fetch: (() => Promise<FetchedDocument>) | undefined
+  fetch: (() => Promise<ProviderDocument>) | undefined
   readonly asked: string[] = []
-  readonly clock = { now: () => this.now, monotonic: () => this.now }
-  readonly remote = new RemoteKeys({
+  readonly clock = { now: () => this.now - this.setBackMs, monotonic: () => this.now }
+  readonly keysFor = providerKeys({
     issuer,
-    discoveryUrl: `${issuer}/.well-known/openid-configuration`,
-    readJwksUri: (body) => readJwksUri(body, issuer, { allowsHttpOnLoopback: false }),
-    readKeySet,
+    allowHttp: 'never',
     clock: this.clock,
     log: silentLogger,
     fetch: async (url) => this.fetch?.() ?? this.#answer(url),
-    rules: {
-      patienceMs: 100,
-      shortestMs: minute,
-      longestMs: 24 * 60 * minute,
-      usualMs: 5 * minute,
+    limits: {
+      loadTimeoutMs: 100,
+      cache: { minMs: minute, maxMs: 24 * 60 * minute, defaultMs: 5 * minute },
       cooldownMs: 30_000,
       retryMs: 5_000,
-      staleMs: 60 * minute,
+      maxStaleMs: 60 * minute,
     },
   })
 
-  async #answer(url: URL): Promise<FetchedDocument> {
+  async #answer(url: URL): Promise<ProviderDocument> {
     this.asked.push(url.pathname)
     await Promise.resolve()
     if (this.failure) throw this.failure
@@ -54,7 +59,7 @@ class Lab {
   }
 
   async kids(kid: string | undefined = one.kid): Promise<string> {
-    const found = await this.remote.forToken(kid).catch((error: IssuerUnavailable) => error)
+    const found = await this.keysFor(kid).catch((error: IssuerUnavailable) => error)
     return found instanceof KeySet ? found.keys.map((key) => key.kid).join(' ') : found.code
   }
 }
@@ -109,7 +114,9 @@ describe('keys are fetched when needed, by one request for all [ISS-P1]', () => 
     const lab = new Lab()
     await lab.kids()
     lab.keys = [two]
-    lab.now -= 24 * 60 * minute
+    lab.setBackMs = 24 * 60 * minute
+    expect(await lab.kids()).toBe(one.kid)
+    lab.now += 60 * minute
     expect(await lab.kids()).toBe(two.kid)
   })
 })
@@ -132,9 +139,9 @@ describe('a key id that nobody knows [ISS-P1]', () => {
 
   test('none is not unknown: nothing is fetched', async () => {
     const lab = new Lab()
-    await lab.remote.forToken(undefined)
+    await lab.keysFor(undefined)
     lab.now += minute
-    await lab.remote.forToken(undefined)
+    await lab.keysFor(undefined)
     expect(lab.asked).toHaveLength(2)
   })
 })
@@ -184,7 +191,7 @@ describe('when the issuer fails [ISS-P2]', () => {
     expect(await lab.kids(two.kid)).toBe(one.kid)
   })
 
-  test.each<[string, () => Promise<FetchedDocument>, string]>([
+  test.each<[string, () => Promise<ProviderDocument>, string]>([
     ['throws', () => Promise.reject(new Error('own fault')), 'unreachable'],
     ['never ends', () => new Promise(() => {}), 'too-slow'],
   ])(
@@ -217,7 +224,7 @@ describe('documents that could be read in two ways are not used [ISS-P2]', () =>
     readJwksUri(
       Buffer.from(typeof document === 'string' ? document : JSON.stringify(document)),
       issuer,
-      { allowsHttpOnLoopback: false },
+      'never',
     )
   const jwksUri = `${issuer}/keys`
 
@@ -225,19 +232,23 @@ describe('documents that could be read in two ways are not used [ISS-P2]', () =>
     [
       'of another issuer',
       { issuer: 'https://evil.example', jwks_uri: jwksUri },
-      'is of "https://evil',
+      'has "https://evil',
     ],
-    ['with a slash more', { issuer: `${issuer}/`, jwks_uri: jwksUri }, 'and not of'],
-    ['in other case', { issuer: 'https://Issuer.example', jwks_uri: jwksUri }, 'and not of'],
-    ['of nobody', { jwks_uri: jwksUri }, 'is of nobody'],
-    ['of a list', { issuer: [issuer], jwks_uri: jwksUri }, 'is of nobody'],
+    ['with a slash more', { issuer: `${issuer}/`, jwks_uri: jwksUri }, 'issuer mismatch'],
+    ['in other case', { issuer: 'https://Issuer.example', jwks_uri: jwksUri }, 'issuer mismatch'],
+    ['of nobody', { jwks_uri: jwksUri }, 'has none'],
+    ['of a list', { issuer: [issuer], jwks_uri: jwksUri }, 'has none'],
     ['without keys', { issuer }, 'no jwks_uri'],
-    ['with keys by http', { issuer, jwks_uri: 'http://issuer.example' }, 'is no https URL'],
-    ['with keys in a file', { issuer, jwks_uri: 'file:///etc/passwd' }, 'is no https URL'],
+    ['with keys by http', { issuer, jwks_uri: 'http://issuer.example' }, 'is not an https URL'],
+    ['with keys in a file', { issuer, jwks_uri: 'file:///etc/passwd' }, 'is not an https URL'],
     ['with a password', { issuer, jwks_uri: 'https://a:b@issuer.example' }, 'a password'],
-    ['with two issuers', `{"issuer":"x","issuer":"${issuer}","jwks_uri":"${jwksUri}"}`, 'repeated'],
-    ['that is a list', '[]', 'not one JSON object'],
-    ['with a BOM', `\ufeff{"issuer":"${issuer}","jwks_uri":"${jwksUri}"}`, 'not one JSON object'],
+    [
+      'with two issuers',
+      `{"issuer":"x","issuer":"${issuer}","jwks_uri":"${jwksUri}"}`,
+      'duplicate',
+    ],
+    ['that is a list', '[]', 'not a JSON object'],
+    ['with a BOM', `\ufeff{"issuer":"${issuer}","jwks_uri":"${jwksUri}"}`, 'not a JSON object'],
   ])('a discovery document %s', (_name, document, why) => {
     expect(() => read(document)).toThrow(why)
   })
@@ -249,13 +260,9 @@ describe('documents that could be read in two ways are not used [ISS-P2]', () =>
       () => Array.from({ length: 101 }, () => one.publicKey.key.export({ format: 'jwk' })),
       'more than 100',
     ],
-    ['a private key', () => [one.key.export({ format: 'jwk' })], 'no key that can verify'],
-    ['a key for encryption', () => [{ ...jwkOf(one), use: 'enc' }], 'no key that can verify'],
-    [
-      'an algorithm of another kind',
-      () => [{ ...jwkOf(one), alg: 'HS256' }],
-      'no key that can verify',
-    ],
+    ['a private key', () => [one.key.export({ format: 'jwk' })], 'no usable key'],
+    ['a key for encryption', () => [{ ...jwkOf(one), use: 'enc' }], 'no usable key'],
+    ['an algorithm of another kind', () => [{ ...jwkOf(one), alg: 'HS256' }], 'no usable key'],
   ])('a key set with %s', (_name, keys, why) => {
     expect(() => readKeySet(Buffer.from(JSON.stringify({ keys: keys() })))).toThrow(why)
   })
@@ -267,4 +274,86 @@ describe('documents that could be read in two ways are not used [ISS-P2]', () =>
 
   const jwkOf = ({ publicKey }: typeof one) => publicKey.key.export({ format: 'jwk' })
   const twoOfOneId = () => [one, two].map((key) => ({ ...jwkOf(key), kid: 'same' }))
+})
+
+describe('fetching a document', () => {
+  const json = { 'content-type': 'application/json' }
+  let respond: RequestListener
+  const server = createServer((request, response) => respond(request, response))
+  const at = (): URL => new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`)
+  beforeAll(async () => {
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+  })
+  afterEach(() => server.closeAllConnections())
+  afterAll(() => {
+    server.close()
+  })
+  const rules: DocumentRules = {
+    isAllowedAddress: addressTest(false),
+    allowHttp: 'loopback',
+    timeoutMs: 5_000,
+    maxBytes: 1_000,
+  }
+
+  test.each<[string, string, RequestListener]>([
+    ['a redirect', 'redirected', (_q, response) => response.writeHead(302).end()],
+    ['an error', 'bad-status', (_q, response) => response.writeHead(500, json).end('{}')],
+    [
+      'an error with a large body',
+      'bad-status',
+      (_q, response) => response.writeHead(500).end('x'.repeat(1_001)),
+    ],
+    ['no content', 'bad-status', (_q, response) => response.writeHead(204).end()],
+    [
+      'a page',
+      'bad-document',
+      (_q, response) => response.writeHead(200, { 'content-type': 'text/html' }).end('{}'),
+    ],
+    [
+      'a compressed body',
+      'bad-document',
+      (_q, response) => response.writeHead(200, { ...json, 'content-encoding': 'br' }).end('{}'),
+    ],
+    [
+      'a large body',
+      'too-large',
+      (_q, response) => response.writeHead(200, json).end(' '.repeat(1_001)),
+    ],
+    ['no response', 'unreachable', (request) => request.socket.destroy()],
+  ])('%s is the public code %s [ISS-P2]', async (_name, code, listener) => {
+    respond = listener
+    await expect(fetchProviderDocument(at(), rules)).rejects.toMatchObject({
+      name: 'IssuerUnavailable',
+      code,
+    })
+  })
+
+  test.each([
+    ['https://10.0.0.1/', 'blocked-address'],
+    ['http://10.0.0.1/', 'bad-document'],
+  ])('%s is the public code %s', async (url, code) => {
+    await expect(fetchProviderDocument(new URL(url), rules)).rejects.toMatchObject({ code })
+  })
+
+  test('a slow one is the public code too-slow', async () => {
+    respond = () => {}
+    await expect(fetchProviderDocument(at(), { ...rules, timeoutMs: 50 })).rejects.toMatchObject({
+      code: 'too-slow',
+    })
+  })
+
+  test.each([
+    ['its own origin', () => at().origin, 'Bearer of-mine'],
+    ['another port', () => 'http://127.0.0.1:1', undefined],
+    ['another scheme', () => at().origin.replace('http', 'https'), undefined],
+  ])('a credential is sent to its own origin only: %s', async (_name, origin, expected) => {
+    let seen: string | undefined
+    respond = ({ headers }, response) => {
+      seen = headers.authorization
+      response.writeHead(200, json).end('{}')
+    }
+    const credential = { origin: origin(), token: () => 'of-mine\n' }
+    await fetchProviderDocument(at(), { ...rules, credential })
+    expect(seen).toBe(expected)
+  })
 })

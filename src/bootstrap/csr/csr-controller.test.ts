@@ -37,7 +37,7 @@ const partsFor = (cluster: LocalCluster): CertificateControllerParts => ({
   clock: systemClock,
   log: silentLogger,
   ca: () => ca,
-  longestMs: 365 * 24 * hourMs,
+  maxLifetimeMs: 365 * 24 * hourMs,
   metrics: { certificate: () => {} },
 })
 
@@ -327,7 +327,7 @@ describe('the life of a certificate', () => {
     ['an hour asked', 3600, hourMs + 5 * 60_000],
     ['ten minutes asked', 600, 15 * 60_000],
   ])('[DISC-S10] %s', async (_name, expirationSeconds, spanMs) => {
-    const cluster = await startCluster({}, { longestMs: 24 * hourMs })
+    const cluster = await startCluster({}, { maxLifetimeMs: 24 * hourMs })
     await submit(cluster, {
       name: 'a',
       pem: nodeCsr('n1'),

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { DocumentListener } from './document-server.ts'
+import { DocumentServer } from './document-server.ts'
 import type { PublicDocuments } from './public-documents.ts'
 
 const document = (text: string) => ({
@@ -14,11 +14,11 @@ const documentsOf = (issuer: string, jwksUri: string): PublicDocuments => ({
   jwks: document('keys'),
 })
 
-let listener: DocumentListener | undefined
+let listener: DocumentServer | undefined
 afterEach(() => listener?.close())
 
 async function answers(documents: PublicDocuments, paths: readonly string[]): Promise<string[]> {
-  listener = new DocumentListener(documents, { address: '127.0.0.1', port: 0 })
+  listener = new DocumentServer(documents, { address: '127.0.0.1', port: 0 })
   const url = await listener.listen()
   return Promise.all(
     paths.map(async (path) => {

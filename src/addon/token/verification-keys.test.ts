@@ -7,10 +7,9 @@ import { silentLogger } from '../../core/index.ts'
 import { renderJwks, verificationKey } from '../../jose/index.ts'
 import { type LabCertificate, labCertificate, named } from '../../pki/certificate-lab.suite.ts'
 import { privateKeyPem } from '../../pki/trust/index.ts'
-import { RefreshedKeys } from './refreshed-keys.ts'
 import { addonSigningKey } from './signing-key.ts'
 import { forgedToken, keyKinds, LabBundle, LabClock, labLeaf } from './token-lab.suite.ts'
-import { keysByJwks } from './verification-keys.ts'
+import { keysByJwks, RemoteAddonKeys } from './verification-keys.ts'
 import { AddonTokenVerifier } from './verifier.ts'
 
 const serverName = 'kubernetes.default.svc'
@@ -187,7 +186,7 @@ describe('keys that are asked for by HTTPS', () => {
       if (isDown) request.socket.destroy()
       else response.end(published)
     })
-    const keys = new RefreshedKeys({
+    const keys = new RemoteAddonKeys({
       name: 'jwks',
       load: (signal) => load(url, signal),
       clock,
@@ -249,13 +248,13 @@ describe('keys that are asked for by HTTPS', () => {
       if (isDown) request.socket.destroy()
       else response.end(published)
     })
-    const keys = new RefreshedKeys({
+    const keys = new RemoteAddonKeys({
       name: 'jwks',
       load: (signal) => load(url, signal),
       clock,
       log: silentLogger,
       signal: ended.signal,
-      pauseMs: 10,
+      cooldownMs: 10,
     })
     await keys.start()
     const own = new AddonTokenVerifier({ keys: [keys], clock })
@@ -278,7 +277,7 @@ describe('keys that are asked for by HTTPS', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     try {
       let given: AbortSignal | undefined
-      const slow = new RefreshedKeys({
+      const slow = new RemoteAddonKeys({
         name: 'jwks',
         load: (signal) => {
           given = signal

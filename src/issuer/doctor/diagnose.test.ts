@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../core/index.ts'
 import { startTestIssuer } from '../../testing/index.ts'
 import { diagnoseIssuer } from './diagnose.ts'
-import { type IssuerSight, inspectIssuer, type PublishedKey } from './inspect.ts'
+import { type IssuerInspection, inspectIssuer, type PublishedKey } from './inspect.ts'
 import { type Probe, probe } from './probe.ts'
 import { type RelyingPartyName, relyingPartyNames } from './relying-parties.ts'
 
@@ -38,7 +38,7 @@ const document = {
   id_token_signing_alg_values_supported: ['ES256', 'RS256'],
 }
 /** An issuer that all relying parties take. */
-const good: IssuerSight = {
+const good: IssuerInspection = {
   issuer,
   url: new URL(issuer),
   addresses: ['93.184.216.34'],
@@ -49,9 +49,9 @@ const good: IssuerSight = {
   jwks: answered(document.jwks_uri),
   keys: [rsa],
 }
-const all = (sight: IssuerSight) => diagnoseIssuer(sight, relyingPartyNames)
-const verdicts = (sight: IssuerSight, verdict: string): string[] =>
-  all(sight)
+const all = (found: IssuerInspection) => diagnoseIssuer(found, relyingPartyNames)
+const verdicts = (found: IssuerInspection, verdict: string): string[] =>
+  all(found)
     .filter((each) => each.verdict === verdict)
     .map(({ relyingParty }) => relyingParty)
 
@@ -62,25 +62,30 @@ describe('what would fail where [ISS-P5]', () => {
 
   const everywhere = [...relyingPartyNames]
   const internet = ['aws', 'gcp', 'azure', 'oci', 'confluent']
-  test.each<[string, Partial<IssuerSight>, readonly string[], string]>([
+  test.each<[string, Partial<IssuerInspection>, readonly string[], string]>([
     [
       'http',
       { issuer: 'http://issuer.example', url: new URL('http://issuer.example') },
       everywhere,
-      'no https',
+      'not an https',
     ],
     ['a query', { issuer: `${issuer}?x` }, everywhere, 'a query or a fragment'],
     ['401', { discovery: answered('https://a/b', { status: 401 }) }, everywhere, 'no credential'],
     ['403 of the keys', { jwks: answered('https://a/b', { status: 403 }) }, everywhere, '403'],
-    ['500', { discovery: answered('https://a/b', { status: 500 }) }, everywhere, 'answers 500'],
+    [
+      '500',
+      { discovery: answered('https://a/b', { status: 500 }) },
+      everywhere,
+      'responds with 500',
+    ],
     ['a redirect', { jwks: answered('https://a/b', { status: 302 }) }, everywhere, 'redirects'],
     [
       'another issuer',
       { document: { ...document, issuer: `${issuer}/` } },
       everywhere,
-      'which is not',
+      'issuer mismatch',
     ],
-    ['no document', { document: undefined }, everywhere, 'is not one JSON object'],
+    ['no document', { document: undefined }, everywhere, 'is not a JSON object'],
     ['no jwks_uri', { jwksUri: undefined, jwks: undefined, keys: [] }, everywhere, 'no jwks_uri'],
     ['no keys', { keys: [] }, everywhere, 'has no keys'],
     ['a private key', { keys: [{ ...rsa, isPrivate: true }] }, everywhere, 'PRIVATE'],
@@ -161,9 +166,9 @@ describe('what would fail where [ISS-P5]', () => {
       '//',
     ],
   ])('%s', (_name, change, failing, words) => {
-    const sight = { ...good, ...change }
-    expect(verdicts(sight, 'fails')).toEqual(failing)
-    const told = all(sight).flatMap(({ findings }) => findings)
+    const found = { ...good, ...change }
+    expect(verdicts(found, 'fails')).toEqual(failing)
+    const told = all(found).flatMap(({ findings }) => findings)
     expect(told.map(({ problem }) => problem).join('\n')).toContain(words)
     for (const { todo } of told) expect(todo).not.toBe('')
   })
@@ -172,40 +177,40 @@ describe('what would fail where [ISS-P5]', () => {
     const given = { ...good, discovery: { ...good.discovery, trust: 'given' as const } }
     expect(verdicts(given, 'fails')).toEqual(internet)
     expect(verdicts(given, 'warns')).toEqual(everywhere.filter((name) => !internet.includes(name)))
-    const nobody = { ...good, discovery: { ...good.discovery, trust: 'nobody' as const } }
-    expect(verdicts(nobody, 'fails')).toEqual(everywhere)
+    const untrusted = { ...good, discovery: { ...good.discovery, trust: 'none' as const } }
+    expect(verdicts(untrusted, 'fails')).toEqual(everywhere)
   })
 
-  test.each<[string, Partial<IssuerSight>, readonly string[]]>([
+  test.each<[string, Partial<IssuerInspection>, readonly string[]]>([
     ['a slow answer', { jwks: answered('https://a/b', { ms: 600 }) }, ['nimbus']],
     ['a slower one', { jwks: answered('https://a/b', { ms: 6_000 }) }, ['aws', 'istio', 'nimbus']],
     ['a second kind of key', { keys: [rsa, p256] }, ['azure', 'kube-apiserver']],
     ['no max-age', { jwks: answered('https://a/b', { cacheControl: '' }) }, ['confluent']],
     ['no token_endpoint', { document: { ...document, token_endpoint: undefined } }, ['authlib']],
   ])('%s is a matter of care', (_name, change, warning) => {
-    const sight = { ...good, ...change }
-    expect([verdicts(sight, 'warns'), verdicts(sight, 'fails')]).toEqual([warning, []])
+    const found = { ...good, ...change }
+    expect([verdicts(found, 'warns'), verdicts(found, 'fails')]).toEqual([warning, []])
   })
 })
 
 describe('an issuer is looked at as outsiders do', () => {
   const inspect = (url: string, caPem?: string) => inspectIssuer(url, { caPem, clock: systemClock })
-  const causes = (sight: IssuerSight, name: RelyingPartyName): string =>
-    diagnoseIssuer(sight, [name])
+  const causes = (found: IssuerInspection, name: RelyingPartyName): string =>
+    diagnoseIssuer(found, [name])
       .flatMap(({ findings }) => findings.map(({ problem }) => problem))
       .join('\n')
 
   test('one on this machine with a CA of its own', async () => {
     const started = await startTestIssuer({ algorithm: 'ES256' })
     const unknown = await inspect(started.issuer)
-    expect(unknown).toMatchObject({ isInside: true, discovery: { status: 200, trust: 'nobody' } })
+    expect(unknown).toMatchObject({ isInside: true, discovery: { status: 200, trust: 'none' } })
     const known = await inspect(started.issuer, started.caPem)
     expect(known).toMatchObject({
       discovery: { trust: 'given' },
       keys: [{ alg: 'ES256', isUsable: true }],
     })
     expect(diagnoseIssuer(known, ['go-oidc'])).toMatchObject([{ verdict: 'warns' }])
-    expect(causes(known, 'aws')).toMatch(/port.*|private addresses|no public CA/)
+    expect(causes(known, 'aws')).toMatch(/port.*|private addresses|not signed by a public CA/)
     await started.stop()
     expect(causes(await inspect(started.issuer), 'vault')).toContain(
       'cannot be reached (ECONNREFUSED)',
@@ -303,7 +308,7 @@ describe('an issuer is looked at as outsiders do', () => {
   })
 
   test.each<[string, RequestListener, string]>([
-    ['a page', (_q, response) => response.end('<html>'), 'is not one JSON object'],
+    ['a page', (_q, response) => response.end('<html>'), 'is not a JSON object'],
     [
       'a document without end',
       (_q, response) => {
@@ -313,7 +318,7 @@ describe('an issuer is looked at as outsiders do', () => {
         }
         more()
       },
-      'is not one JSON object',
+      'is not a JSON object',
     ],
     [
       'keys in a file',

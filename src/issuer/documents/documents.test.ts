@@ -65,12 +65,12 @@ test('a private key cannot be published, by whatever mistake [ISS-R26]', () => {
 test.each([
   ['https://issuer.example', undefined, undefined],
   ['https://issuer.example/path', undefined, undefined],
-  ['http://issuer.example', undefined, 'it is no https URL'],
-  ['api', undefined, 'it is no https URL'],
+  ['http://issuer.example', undefined, 'it is not an https URL'],
+  ['api', undefined, 'it is not an https URL'],
   ['https://issuer.example?x', undefined, 'it has a query or a fragment'],
   ['https://issuer.example#x', undefined, 'it has a query or a fragment'],
-  ['', 'must not be empty', 'it is no https URL'],
-  ['https://', 'must be a URL if it has a colon', 'it is no https URL'],
+  ['', 'must not be empty', 'it is not an https URL'],
+  ['https://', 'must be a URL if it has a colon', 'it is not an https URL'],
 ])('issuer %j', (issuer, problem, discovery) => {
   expect([problemOfIssuer(issuer), problemOfDiscovery(issuer)]).toEqual([problem, discovery])
 })
