@@ -2,8 +2,14 @@
 import { readFileSync } from 'node:fs'
 import net, { type AddressInfo } from 'node:net'
 import { silentLogger } from '../../src/core/index.ts'
-import { connectLink, createGrpcService } from '../../src/tunnel/grpc/index.ts'
-import { allCapabilities, join, type Link, socketLeg } from '../../src/tunnel/link/index.ts'
+import {
+  allCapabilities,
+  connectLink,
+  join,
+  type Link,
+  LinkServer,
+  socketLeg,
+} from '../../src/tunnel/link/index.ts'
 
 const [role = '', certificates = '', target = '', agentPort = ''] = process.argv.slice(2)
 const file = (name: string): string => readFileSync(`${certificates}/${name}`, 'utf8')
@@ -21,7 +27,7 @@ function listen(server: net.Server): Promise<number> {
 
 async function serve(): Promise<void> {
   let link: Link | undefined
-  const service = createGrpcService({
+  const service = new LinkServer({
     path: '/AgentService/Connect',
     capabilities: process.env['CAPABILITIES'] === 'none' ? [] : allCapabilities,
     log: silentLogger,

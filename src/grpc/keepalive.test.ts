@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { systemClock } from '../core/index.ts'
 import { frameType, numberFrame, preface } from './http2/frames.ts'
 import { Http2Connection } from './http2/index.ts'
-import { type Asked, Heartbeat } from './keepalive.ts'
+import { Heartbeat, type PingTarget } from './keepalive.ts'
 
 describe('a heartbeat', () => {
   beforeEach(() => {
@@ -17,15 +17,15 @@ describe('a heartbeat', () => {
   const clock = { now: () => Date.now(), monotonic: () => Date.now() }
 
   /** A peer that does `answer` when it is asked, and a heartbeat of 30 s and 20 s. */
-  function beating(answer: (peer: { heardAt: number }) => void) {
+  function beating(answer: (peer: { lastReceivedAt: number }) => void) {
     const peer = {
-      heardAt: Date.now(),
+      lastReceivedAt: Date.now(),
       asked: 0,
       ping() {
         this.asked++
         answer(this)
       },
-    } satisfies Asked & { asked: number }
+    } satisfies PingTarget & { asked: number }
     const found = { silent: false }
     const heartbeat = new Heartbeat(peer, { timeMs: 30_000, timeoutMs: 20_000 }, clock, () => {
       found.silent = true
@@ -44,14 +44,14 @@ describe('a heartbeat', () => {
 
   test('[TUN-W14] keeps one that answers, and does not ask one that speaks by itself', () => {
     const { peer, found } = beating((each) => {
-      each.heardAt = Date.now()
+      each.lastReceivedAt = Date.now()
     })
     vi.advanceTimersByTime(3_600_000)
     expect(found.silent).toBe(false)
     const { asked } = peer
     for (let times = 0; times < 100; times++) {
       vi.advanceTimersByTime(20_000)
-      peer.heardAt = Date.now()
+      peer.lastReceivedAt = Date.now()
     }
     expect([found.silent, peer.asked - asked]).toEqual([false, 0])
   })
@@ -61,7 +61,7 @@ describe('a heartbeat', () => {
     vi.advanceTimersByTime(30_000)
     for (let times = 0; times < 100; times++) {
       vi.advanceTimersByTime(15_000)
-      peer.heardAt = Date.now()
+      peer.lastReceivedAt = Date.now()
     }
     expect(found.silent).toBe(false)
   })
@@ -79,12 +79,12 @@ test('[TUN-W14] every frame is a sign of life, not data and answers alone', asyn
     { side: 'server', maxStreams: 1, clock },
     { request: () => {}, idle: () => {}, closed: () => {} },
   )
-  expect(connection.heardAt).toBe(1)
+  expect(connection.lastReceivedAt).toBe(1)
   time = 2
   const heard = once(socket, 'data')
   peer.write(Buffer.concat([preface, numberFrame(frameType.WINDOW_UPDATE, 0, 1)]))
   await heard
-  expect(connection.heardAt).toBe(2)
+  expect(connection.lastReceivedAt).toBe(2)
   connection.destroy()
   peer.destroy()
   server.close()

@@ -1,65 +1,63 @@
 import type { Clock } from '../core/index.ts'
 
-/** A connection whose other end can be asked for a sign of life. */
-export interface Asked {
-  /** When anything last came from there. */
-  readonly heardAt: number
+/** When a silent peer is pinged, and how long it may take to respond. */
+export interface Keepalive {
+  readonly timeMs: number
+  readonly timeoutMs: number
+}
+
+/** A connection that can be pinged. */
+export interface PingTarget {
+  /** Monotonic time at which the last bytes of the peer arrived. */
+  readonly lastReceivedAt: number
   ping(): void
 }
 
 /**
- * Finds out whether a silent peer is still there. Whatever comes from it counts: on a slow path an answer to a ping
- * stands behind all that waits to be sent, while the peer goes on to take it.
+ * Detects a peer that is gone. All received bytes count: on a slow path the response to a ping waits behind everything
+ * that is queued, while the peer goes on reading.
  */
 export class Heartbeat {
-  readonly #connection: Asked
+  readonly #connection: PingTarget
   readonly #keepalive: Keepalive
   readonly #clock: Clock
-  readonly #onSilence: () => void
+  readonly #onTimeout: () => void
   #timer: NodeJS.Timeout | undefined
 
-  constructor(connection: Asked, keepalive: Keepalive, clock: Clock, onSilence: () => void) {
+  constructor(connection: PingTarget, keepalive: Keepalive, clock: Clock, onTimeout: () => void) {
     this.#connection = connection
     this.#keepalive = keepalive
     this.#clock = clock
-    this.#onSilence = onSilence
-    this.#arm()
+    this.#onTimeout = onTimeout
+    this.#scheduleCheck()
   }
 
   stop(): void {
     clearTimeout(this.#timer)
   }
 
-  /** Asks the peer for a sign of life. */
-  ping(): void {
-    this.#connection.ping()
+  get #silentMs(): number {
+    return this.#clock.monotonic() - this.#connection.lastReceivedAt
   }
 
-  #arm(): void {
-    const silentMs = this.#clock.monotonic() - this.#connection.heardAt
-    this.#wait(Math.max(this.#keepalive.timeMs - silentMs, 1), () => this.#check())
+  #scheduleCheck(): void {
+    this.#schedule(Math.max(this.#keepalive.timeMs - this.#silentMs, 1), () => this.#check())
   }
 
   #check(): void {
-    if (this.#clock.monotonic() - this.#connection.heardAt < this.#keepalive.timeMs) {
-      this.#arm()
+    if (this.#silentMs < this.#keepalive.timeMs) {
+      this.#scheduleCheck()
       return
     }
-    const asked = this.#clock.monotonic()
-    this.ping()
-    this.#wait(this.#keepalive.timeoutMs, () => {
-      if (this.#connection.heardAt < asked) this.#onSilence()
-      else this.#arm()
+    const pingedAt = this.#clock.monotonic()
+    this.#connection.ping()
+    this.#schedule(this.#keepalive.timeoutMs, () => {
+      if (this.#connection.lastReceivedAt < pingedAt) this.#onTimeout()
+      else this.#scheduleCheck()
     })
   }
 
-  #wait(ms: number, then: () => void): void {
+  #schedule(ms: number, then: () => void): void {
     this.#timer = setTimeout(then, ms).unref()
   }
-}
-
-/** When a silent peer is asked whether it is still there, and how long it may take to answer. */
-export interface Keepalive {
-  readonly timeMs: number
-  readonly timeoutMs: number
 }

@@ -13,6 +13,7 @@ import { Secret, silentLogger, systemClock } from '../../src/core/index.ts'
 import { refreshTokens } from '../../src/credentials/sources/oidc-refresh.ts'
 import { dial, makeSecureContext } from '../../src/credentials/transport/dial.ts'
 import { tunnelThrough } from '../../src/credentials/transport/outbound-proxy.ts'
+import { openSocket } from '../../src/grpc/connect.ts'
 import { labAuthority, labMaterial } from '../../src/http/tls-lab.suite.ts'
 import { requestStatus } from '../../src/http/upstream/index.ts'
 import { fetchProviderDocument } from '../../src/issuer/relying-party/provider-keys.ts'
@@ -21,7 +22,6 @@ import {
   issueKeyAndCertificate,
   privateKeyPem,
 } from '../../src/pki/index.ts'
-import { openSocket } from '../../src/tunnel/grpc/open-socket.ts'
 
 const host = '127.0.0.1'
 const src = join(import.meta.dirname, '../../src')
@@ -155,11 +155,10 @@ const clients: readonly (readonly [file: string, name: string, client: Client])[
       }),
   ],
   [
-    'tunnel/grpc/open-socket.ts',
+    'grpc/connect.ts',
     'tunnel server',
     async (ca, signal) => {
-      const link = { host, port, tls: { ca }, metadata: {}, capabilities: [], log: silentLogger }
-      const opened = await openSocket({ ...link, signal }, signal)
+      const opened = await openSocket({ host, port, tls: { ca } }, signal)
       opened.destroy()
     },
   ],

@@ -1,5 +1,74 @@
+import { bytesField, uintField } from '../../grpc/index.ts'
 import type { SwaggerDocument } from './openapi-v2.ts'
-import { each, flag, inside, message, named, text, type Writer } from './protobuf-writer.ts'
+
+/** Writes a JSON value as one or more fields of a protobuf message. */
+export type Writer = (value: unknown) => Buffer
+
+/** Our own documents are written, so a value of another type is our own mistake. */
+const mistake = (value: unknown, wanted: string): Error =>
+  new Error(`cannot write ${JSON.stringify(value)} as ${wanted}`)
+
+function entriesOf(value: unknown): [string, unknown][] {
+  if (typeof value !== 'object' || value === null) throw mistake(value, 'a message')
+  return Object.entries(value)
+}
+
+/** A string. */
+export const text =
+  (field: number): Writer =>
+  (value) => {
+    if (typeof value !== 'string') throw mistake(value, 'a string')
+    return bytesField(field, Buffer.from(value))
+  }
+
+/** A boolean; false is what protobuf leaves out. */
+export const flag =
+  (field: number): Writer =>
+  (value) => {
+    if (typeof value !== 'boolean') throw mistake(value, 'a boolean')
+    return uintField(field, value ? 1 : 0)
+  }
+
+/** A message whose content another writer writes. */
+export const inside =
+  (field: number, content: Writer): Writer =>
+  (value) =>
+    bytesField(field, content(value))
+
+/** A list: the field once for every item. */
+export const each =
+  (item: Writer): Writer =>
+  (value) => {
+    if (!Array.isArray(value)) throw mistake(value, 'a list')
+    return Buffer.concat(value.map((one) => item(one)))
+  }
+
+/** An object with any keys: once for each a message of its key (1) and its value (2). */
+export const named =
+  (field: number, value: Writer): Writer =>
+  (object) => {
+    const entries = entriesOf(object).map(([name, inner]) =>
+      bytesField(field, text(1)(name), inside(2, value)(inner)),
+    )
+    return Buffer.concat(entries)
+  }
+
+/** An object with known keys, and with extensions (`x-...`) where `extensions` writes them. */
+export const message =
+  (fields: Readonly<Record<string, Writer>>, extensions?: Writer): Writer =>
+  (object) => {
+    const values = new Map(entriesOf(object))
+    const written = Object.entries(fields).flatMap(([name, write]) => {
+      const value = values.get(name)
+      values.delete(name)
+      return value === undefined ? [] : [write(value)]
+    })
+    if (values.size === 0) return Buffer.concat(written)
+    const foreign = [...values.keys()].find((name) => !name.startsWith('x-'))
+    if (extensions === undefined || foreign !== undefined)
+      throw mistake(Object.fromEntries(values), 'fields of a message')
+    return Buffer.concat([...written, extensions(Object.fromEntries(values))])
+  }
 
 /** `Any` holds YAML, and JSON is YAML. */
 const anything: Writer = (value) => text(2)(JSON.stringify(value))

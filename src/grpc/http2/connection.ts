@@ -1,9 +1,9 @@
 import type { Socket } from 'node:net'
 import type { Clock } from '../../core/index.ts'
+import { ConnectionReceiveWindow, ConnectionSendWindow } from './flow-control.ts'
 import { FrameQueue } from './frame-queue.ts'
 import {
-  checkedFrameSize,
-  defaultFrameBytes,
+  defaultMaxFrameBytes,
   defaultWindowBytes,
   errorCode,
   type Frame,
@@ -15,173 +15,169 @@ import {
   Http2Error,
   maxWindowBytes,
   numberFrame,
+  openingFrame,
   preface,
   settingId,
-  settingsFrame,
   settingsIn,
+  validMaxFrameBytes,
 } from './frames.ts'
-import { HeaderAssembly, type HeaderBlock, type HeaderField, headerFrames } from './hpack.ts'
-import { Http2Stream, type StreamHost } from './http2-stream.ts'
-import {
-  closeGraceMs,
-  maxFrameBytes,
-  maxIdlePings,
-  maxRefusals,
-  maxResets,
-  maxSettings,
-  maxSocketBytes,
-  openWindowBytes,
-  ratePeriodMs,
-} from './limits.ts'
+import { checkDependency, FieldBlockReader, type FieldSection, headerFrames } from './headers.ts'
+import type { HeaderField } from './hpack.ts'
+import { closeGraceMs, maxIdlePings, maxRefusals, maxResets, maxSettings } from './limits.ts'
 import { RateLimit } from './rate-limit.ts'
+import { Http2Stream, type StreamHost } from './stream.ts'
+import { StreamTable } from './stream-table.ts'
 
-/** What a connection tells its owner. */
+/** Events of a connection. */
 export interface ConnectionEvents {
-  /** A client opened a stream; never at a client. */
+  /** A client has opened a stream; servers only. */
   request(stream: Http2Stream, fields: readonly HeaderField[]): void
-  /** No stream is left. */
+  /** The last stream has closed. */
   idle(): void
-  /** The connection is gone; comes exactly once and last, after every stream was told. */
+  /** The connection is closed; called exactly once and last, after all streams were closed. */
   closed(error?: Error): void
 }
 
-/** Which end of a connection this is, and what it allows. */
+/** The role of this endpoint, and its limits. */
 export interface ConnectionOptions {
   readonly side: 'client' | 'server'
+  /** Streams that a client may open. */
   readonly maxStreams: number
-  /** Streams that the other end may open within `ratePeriodMs`; as many as it likes without it. */
+  /** Streams that a client may open within `ratePeriodMs`; default: no limit. */
   readonly maxNewStreams?: number | undefined
   readonly clock: Clock
+  /** SETTINGS_MAX_FRAME_SIZE; default 16 KiB. */
+  readonly maxFrameBytes?: number
 }
 
-/** An HTTP/2 connection (RFC 9113) with what gRPC needs of it, on a socket that is open already. */
+/** An HTTP/2 connection (RFC 9113) on an open socket, with what gRPC needs: no push and no priorities. */
 export class Http2Connection implements StreamHost {
+  readonly side: 'client' | 'server'
   readonly #socket: Socket
   readonly #options: ConnectionOptions
   readonly #events: ConnectionEvents
   readonly #reader: FrameReader
   readonly #queue: FrameQueue
-  readonly #assembly: HeaderAssembly
-  readonly #streams = new Map<number, Http2Stream>()
-  /** Streams that wait for the connection's window or for the socket. */
-  readonly #blocked = new Set<Http2Stream>()
-  #isHeldBack = false
-  /** What has arrived and waits until the frames that it would cause have room. */
+  readonly #fieldBlocks: FieldBlockReader
+  readonly #streams = new StreamTable()
+  readonly #receiveWindow: ConnectionReceiveWindow
+  /** Received bytes that wait until the frames they would cause have room. */
   #unread: Buffer | undefined
   readonly #pings: (() => void)[] = []
-  #lastStreamId = 0
-  #receiveWindow = defaultWindowBytes
-  #fullWindow = defaultWindowBytes
   #peerStreamWindow = defaultWindowBytes
   readonly #newStreams: RateLimit
   readonly #resets: RateLimit
   readonly #settings: RateLimit
   readonly #refusals: RateLimit
-  /** Pings while we have nothing to say; Go pings a lot in answer to data. */
+  /** Pings while we send nothing; grpc-go pings often while it receives data. */
   readonly #idlePings: RateLimit
-  #reason: Error | undefined
+  #closeReason: Error | undefined
   #isClosing = false
-  sendWindow = defaultWindowBytes
-  maxFrameBytes = defaultFrameBytes
-  /** The shortest round trip seen, 0 before the first. */
+  readonly sendWindow: ConnectionSendWindow
+  maxFrameBytes = defaultMaxFrameBytes
+  /** Streams that the server allows; clients only. */
+  maxPeerStreams = Number.POSITIVE_INFINITY
+  /** The shortest round trip measured, 0 before the first. */
   roundTripMs = 0
-  /** When anything last came from the other end. */
-  heardAt: number
-  /** The other end said that it goes, and that nothing was wrong. */
-  wentAway = false
+  /** Monotonic time at which the last bytes of the peer arrived. */
+  lastReceivedAt: number
+  /** The peer has sent GOAWAY: it accepts no new streams. */
+  isGoingAway = false
+  /** The peer has sent GOAWAY without an error. */
+  hasShutDown = false
 
   constructor(socket: Socket, options: ConnectionOptions, events: ConnectionEvents) {
+    const { side, clock, maxFrameBytes = defaultMaxFrameBytes } = options
+    this.side = side
     this.#socket = socket
     this.#options = options
     this.#events = events
-    this.heardAt = options.clock.monotonic()
-    this.#assembly = new HeaderAssembly(options.clock)
+    this.lastReceivedAt = clock.monotonic()
+    this.#fieldBlocks = new FieldBlockReader(clock)
     this.#queue = new FrameQueue(socket, {
-      room: () => this.#readOn(),
-      left: () => this.#sendHeldBack(),
-      stalled: () => this.destroy(new Http2Error('ENHANCE_YOUR_CALM', 'it reads no responses')),
+      room: () => this.#resumeReading(),
+      progress: () => this.sendWindow.socketProgress(),
+      stalled: () => this.destroy(new Http2Error('ENHANCE_YOUR_CALM', 'peer does not read')),
     })
+    this.sendWindow = new ConnectionSendWindow(socket)
+    this.#receiveWindow = new ConnectionReceiveWindow((bytes) =>
+      this.send(numberFrame(frameType.WINDOW_UPDATE, 0, bytes)),
+    )
     const { maxNewStreams = Number.POSITIVE_INFINITY } = options
-    this.#newStreams = new RateLimit(maxNewStreams, ratePeriodMs, options.clock)
-    this.#refusals = new RateLimit(maxRefusals, ratePeriodMs, options.clock)
-    this.#resets = new RateLimit(maxResets, ratePeriodMs, options.clock)
-    this.#settings = new RateLimit(maxSettings, ratePeriodMs, options.clock)
-    this.#idlePings = new RateLimit(maxIdlePings, ratePeriodMs, options.clock)
-    const isServer = options.side === 'server'
-    this.#reader = new FrameReader(
+    this.#newStreams = new RateLimit(maxNewStreams, 'peer opens too many streams', clock)
+    this.#refusals = new RateLimit(maxRefusals, 'peer causes too many refusals', clock)
+    this.#resets = new RateLimit(maxResets, 'peer resets too many streams', clock)
+    this.#settings = new RateLimit(maxSettings, 'peer changes its settings too often', clock)
+    this.#idlePings = new RateLimit(maxIdlePings, 'peer sends too many pings', clock)
+    this.#reader = this.#frameReader(maxFrameBytes)
+    this.send(openingFrame(side, { maxStreams: options.maxStreams, maxFrameBytes }))
+    socket.on('data', (chunk: Buffer) => this.#read(chunk))
+    socket.on('error', (error) => {
+      this.#closeReason ??= error
+    })
+    socket.on('close', () => this.#closed())
+  }
+
+  #frameReader(maxFrameBytes: number): FrameReader {
+    return new FrameReader(
       {
         dataBegins: (streamId, bytes) => this.#dataBegins(streamId, bytes),
         data: (streamId, chunk) => this.#streams.get(streamId)?.receiveData(chunk),
-        dataEnds: (streamId, isLast) => {
-          if (isLast) this.#streams.get(streamId)?.receiveEnd()
+        dataEnds: (streamId, isEndStream) => {
+          if (isEndStream) this.#streams.get(streamId)?.receiveEnd()
         },
         frame: (received) => this.#received(received),
-        mustWait: () => this.#isClosing || this.#queue.isFull,
+        mustPause: () => this.#isClosing || this.#queue.isFull,
       },
       maxFrameBytes,
-      isServer ? preface : Buffer.alloc(0),
+      this.side === 'server' ? preface : Buffer.alloc(0),
     )
-    const greeting = settingsFrame(
-      new Map([
-        ...(isServer
-          ? ([[settingId.MAX_CONCURRENT_STREAMS, options.maxStreams]] as const)
-          : ([[settingId.ENABLE_PUSH, 0]] as const)),
-        [settingId.MAX_FRAME_SIZE, maxFrameBytes],
-      ]),
-    )
-    this.#send(isServer ? greeting : Buffer.concat([preface, greeting]))
-    socket.on('data', (chunk: Buffer) => this.#read(chunk))
-    socket.on('error', (error) => {
-      this.#reason ??= error
-    })
-    socket.on('close', () => this.#closed())
   }
 
   get socket(): Socket {
     return this.#socket
   }
 
+  get streamCount(): number {
+    return this.#streams.size
+  }
+
   get socketBacklog(): number {
     return this.#socket.writableLength
   }
 
-  get isCongested(): boolean {
-    return this.socketBacklog > maxSocketBytes
-  }
-
-  /** Opens a stream; for clients. */
-  open(fields: readonly HeaderField[]): Http2Stream {
-    this.#lastStreamId = this.#lastStreamId === 0 ? 1 : this.#lastStreamId + 2
-    const stream = new Http2Stream(this.#lastStreamId, this, this.#peerStreamWindow)
-    this.#streams.set(stream.id, stream)
-    stream.sendHeaders(fields)
+  /** Opens a stream; clients only. */
+  open(fields: readonly HeaderField[], isEndStream = false): Http2Stream {
+    this.#streams.lastId = this.#streams.lastId === 0 ? 1 : this.#streams.lastId + 2
+    const stream = new Http2Stream(this.#streams.lastId, this, this.#peerStreamWindow)
+    this.#streams.add(stream)
+    stream.sendHeaders(fields, isEndStream)
     return stream
   }
 
-  /** Asks the other end for a sign of life. */
-  ping(answered?: () => void): void {
-    const sent = this.#options.clock.monotonic()
+  /** Sends a PING; the acknowledgement measures the round trip. */
+  ping(acknowledged?: () => void): void {
+    const sentAt = this.#options.clock.monotonic()
     this.#pings.push(() => {
-      const durationMs = this.#options.clock.monotonic() - sent
+      const durationMs = this.#options.clock.monotonic() - sentAt
       this.roundTripMs = Math.min(this.roundTripMs || durationMs, durationMs)
-      answered?.()
+      acknowledged?.()
     })
-    this.#send(frame(frameType.PING, 0, 0, Buffer.alloc(8)))
+    this.send(frame(frameType.PING, 0, 0, Buffer.alloc(8)))
   }
 
-  /** Says goodbye and closes once everything written has left. */
+  /** Sends GOAWAY and closes once everything written has left. */
   close(code: number = errorCode.NO_ERROR): void {
     if (this.#isClosing) return
     this.#queue.flush()
     this.#isClosing = true
-    const last = this.#options.side === 'server' ? this.#lastStreamId : 0
-    this.#socket.end(goAwayFrame(last, code))
+    this.#socket.end(goAwayFrame(this.side === 'server' ? this.#streams.lastId : 0, code))
     const giveUp = setTimeout(() => this.#socket.destroy(), closeGraceMs).unref()
     this.#socket.once('close', () => clearTimeout(giveUp))
   }
 
   destroy(error?: Error): void {
-    this.#reason ??= error
+    this.#closeReason ??= error
     this.#isClosing = true
     this.#socket.destroy()
   }
@@ -192,23 +188,22 @@ export class Http2Connection implements StreamHost {
     this.#queue.write(parts, () => stream.progress(bytes))
   }
 
-  #send(...parts: readonly Buffer[]): void {
+  send(...parts: readonly Buffer[]): void {
     if (!this.#isClosing && !this.#socket.destroyed) this.#queue.add(...parts)
   }
 
-  sendSoon(bytes: Buffer): void {
-    this.#send(bytes)
-  }
-
-  /** A request was refused or a stream reset by this end: what caused it may not be repeated for ever. */
-  refused(): void {
-    if (this.#refusals.allows()) return
-    this.#fail(new Http2Error('ENHANCE_YOUR_CALM', 'it causes too many refusals'))
-  }
-
-  sendHeaders(stream: Http2Stream, fields: readonly HeaderField[], isLast: boolean): void {
+  sendHeaders(stream: Http2Stream, fields: readonly HeaderField[], isEndStream: boolean): void {
     this.#idlePings.reset()
-    this.#send(...headerFrames(stream.id, fields, isLast, this.maxFrameBytes))
+    this.send(...headerFrames(stream.id, fields, isEndStream, this.maxFrameBytes))
+  }
+
+  sendReset(streamId: number, code: number): void {
+    this.#streams.addReset(streamId)
+    this.send(numberFrame(frameType.RST_STREAM, streamId, code))
+  }
+
+  countRefusal(): void {
+    this.#guard(() => this.#refusals.count())
   }
 
   nowMs(): number {
@@ -216,52 +211,45 @@ export class Http2Connection implements StreamHost {
   }
 
   openWindow(): void {
-    this.#fullWindow = openWindowBytes
-    this.#widen()
-  }
-
-  blocked(stream: Http2Stream): void {
-    this.#blocked.add(stream)
-    if (this.isCongested) this.#isHeldBack = true
+    this.#receiveWindow.openFully()
   }
 
   remove(stream: Http2Stream): void {
-    this.#streams.delete(stream.id)
-    this.#blocked.delete(stream)
-    // What the stream held unread counts as read now.
-    this.#widen()
+    this.#streams.delete(stream)
+    this.sendWindow.remove(stream)
+    // Unread bytes of the stream count as read now.
+    this.#receiveWindow.widen()
     if (this.#streams.size === 0) this.#events.idle()
-  }
-
-  /** Opens the window again when half of it is used up. */
-  #widen(): void {
-    const bytes = this.#fullWindow - this.#receiveWindow
-    if (bytes < this.#fullWindow / 2) return
-    this.#receiveWindow = this.#fullWindow
-    this.#send(numberFrame(frameType.WINDOW_UPDATE, 0, bytes))
   }
 
   #read(chunk: Buffer): void {
     if (this.#isClosing) return
-    this.heardAt = this.#options.clock.monotonic()
+    this.lastReceivedAt = this.#options.clock.monotonic()
     if (this.#unread) {
       this.#unread = Buffer.concat([this.#unread, chunk])
       return
     }
-    try {
+    this.#guard(() => {
       const unread = this.#reader.push(chunk)
       if (this.#isClosing || !this.#queue.isFull) return
       this.#unread = unread
       this.#socket.pause()
       this.#queue.awaitRoom()
+    })
+  }
+
+  /** Ends the connection on a connection error. */
+  #guard(act: () => void): void {
+    try {
+      act()
     } catch (error) {
       if (!(error instanceof Http2Error)) throw error
-      this.#fail(error)
+      this.#closeReason ??= error
+      this.close(error.errorCode)
     }
   }
 
-  /** Goes on after the queue was full. */
-  #readOn(): void {
+  #resumeReading(): void {
     if (this.#isClosing) return
     const unread = this.#unread
     this.#unread = undefined
@@ -269,31 +257,17 @@ export class Http2Connection implements StreamHost {
     if (unread) this.#read(unread)
   }
 
-  #fail(error: Http2Error): void {
-    this.#reason ??= error
-    this.close(error.errorCode)
-  }
-
   #dataBegins(streamId: number, bytes: number): void {
-    this.#assembly.mustBeWhole()
-    this.#receiveWindow -= bytes
-    if (this.#receiveWindow < 0)
-      throw new Http2Error('FLOW_CONTROL_ERROR', 'it sent more than it was allowed to')
+    this.#fieldBlocks.checkComplete()
     const stream = this.#streams.get(streamId)
     if (stream) stream.receiveBytes(bytes)
-    else this.#mustHaveBeen(streamId)
-    if (this.#fullWindow > defaultWindowBytes) this.#widen()
-  }
-
-  /** Streams that are over may still be spoken of, streams that never were may not. */
-  #mustHaveBeen(streamId: number): void {
-    if (streamId === 0 || streamId > this.#lastStreamId)
-      throw new Http2Error('PROTOCOL_ERROR', 'it speaks of a stream that was never opened')
+    else this.#streams.checkReset(streamId)
+    this.#receiveWindow.received(bytes)
   }
 
   #received(received: Frame): void {
-    const block = this.#assembly.accept(received)
-    if (block) this.#receivedHeaders(block)
+    const section = this.#fieldBlocks.accept(received)
+    if (section) this.#receivedHeaders(section)
     const { type, flags, streamId, payload } = received
     switch (type) {
       case frameType.SETTINGS:
@@ -303,125 +277,115 @@ export class Http2Connection implements StreamHost {
         this.#receivedPing(flags, payload)
         return
       case frameType.WINDOW_UPDATE:
-        this.#receivedWindow(streamId, payload)
+        this.#receivedWindowUpdate(streamId, payload)
         return
       case frameType.RST_STREAM:
         this.#receivedReset(streamId, payload)
         return
       case frameType.GOAWAY:
-        this.wentAway = payload.length >= 8 && payload.readUInt32BE(4) === errorCode.NO_ERROR
+        this.#receivedGoAway(payload)
+        return
+      case frameType.PRIORITY:
+        checkDependency(streamId, payload)
         return
       case frameType.PUSH_PROMISE:
-        throw new Http2Error('PROTOCOL_ERROR', 'it pushes')
+        throw new Http2Error('PROTOCOL_ERROR', 'unexpected PUSH_PROMISE frame')
       default:
     }
   }
 
-  #receivedHeaders({ streamId, fields, isLast }: HeaderBlock): void {
+  #receivedHeaders({ streamId, fields, isEndStream }: FieldSection): void {
     const known = this.#streams.get(streamId)
-    if (known) {
-      // Only trailers follow the headers of a request (RFC 9113 §8.1).
-      if (this.#options.side === 'server' && !isLast)
-        throw new Http2Error('PROTOCOL_ERROR', 'it sends the headers of a request twice')
-      known.receiveHeaders(fields, isLast)
-      return
-    }
-    if (streamId <= this.#lastStreamId) return
-    if (this.#options.side === 'client' || streamId % 2 === 0)
-      throw new Http2Error('PROTOCOL_ERROR', 'it opens a stream that it may not open')
-    if (!this.#newStreams.allows())
-      throw new Http2Error('ENHANCE_YOUR_CALM', 'it opens too many streams')
-    this.#lastStreamId = streamId
-    const stream = new Http2Stream(streamId, this, this.#peerStreamWindow)
+    if (known) known.receiveHeaders(fields, isEndStream)
+    else if (streamId > this.#streams.lastId) this.#receivedRequest(streamId, fields, isEndStream)
+    else if (this.side === 'client') this.#streams.checkReset(streamId)
+    else this.#streams.checkLateTrailers(streamId, fields, isEndStream)
+  }
+
+  #receivedRequest(streamId: number, fields: readonly HeaderField[], isEndStream: boolean): void {
+    if (this.side === 'client' || streamId % 2 === 0)
+      throw new Http2Error('PROTOCOL_ERROR', 'peer opens a stream with an invalid identifier')
+    this.#newStreams.count()
+    this.#streams.lastId = streamId
     if (this.#streams.size >= this.#options.maxStreams) {
-      this.refused()
-      this.#send(numberFrame(frameType.RST_STREAM, streamId, errorCode.REFUSED_STREAM))
+      this.countRefusal()
+      this.sendReset(streamId, errorCode.REFUSED_STREAM)
       return
     }
-    this.#streams.set(streamId, stream)
-    this.#events.request(stream, fields)
-    if (isLast) stream.receiveEnd()
+    const stream = new Http2Stream(streamId, this, this.#peerStreamWindow)
+    this.#streams.add(stream)
+    if (stream.receiveHeaders(fields, isEndStream)) this.#events.request(stream, fields)
   }
 
   #receivedSettings(payload: Buffer): void {
-    if (!this.#settings.allows())
-      throw new Http2Error('ENHANCE_YOUR_CALM', 'it changes its settings too often')
-    if (payload.length % 6 !== 0)
-      throw new Http2Error('FRAME_SIZE_ERROR', 'its settings are cut off')
-    for (const [id, value] of settingsIn(payload)) {
-      if (id === settingId.MAX_FRAME_SIZE) this.maxFrameBytes = checkedFrameSize(value)
-      if (id === settingId.INITIAL_WINDOW_SIZE) this.#receivedInitialWindow(value)
-    }
-    this.#send(frame(frameType.SETTINGS, frameFlag.ACK, 0, Buffer.alloc(0)))
+    this.#settings.count()
+    for (const [id, value] of settingsIn(payload)) this.#receivedSetting(id, value)
+    this.send(frame(frameType.SETTINGS, frameFlag.ACK, 0, Buffer.alloc(0)))
+    // The initial window of the streams may have grown.
+    for (const stream of this.#streams.values()) stream.pump()
+  }
+
+  #receivedSetting(id: number, value: number): void {
+    if (id === settingId.MAX_FRAME_SIZE) this.maxFrameBytes = validMaxFrameBytes(value)
+    else if (id === settingId.INITIAL_WINDOW_SIZE) this.#receivedInitialWindow(value)
+    else if (id === settingId.MAX_CONCURRENT_STREAMS) this.maxPeerStreams = value
+    else if (id === settingId.ENABLE_PUSH && value > 1)
+      throw new Http2Error('PROTOCOL_ERROR', 'invalid SETTINGS_ENABLE_PUSH')
   }
 
   #receivedInitialWindow(value: number): void {
     if (value > maxWindowBytes)
-      throw new Http2Error('FLOW_CONTROL_ERROR', 'its window is too large')
+      throw new Http2Error('FLOW_CONTROL_ERROR', 'initial window is too large')
     const change = value - this.#peerStreamWindow
     this.#peerStreamWindow = value
-    for (const stream of this.#streams.values()) stream.changeWindow(change, maxWindowBytes)
+    for (const stream of this.#streams.values()) stream.changeWindow(change)
   }
 
   #receivedPing(flags: number, payload: Buffer): void {
-    if (payload.length !== 8) throw new Http2Error('FRAME_SIZE_ERROR', 'a ping is not 8 bytes long')
     if ((flags & frameFlag.ACK) !== 0) {
       this.#pings.shift()?.()
       return
     }
-    if (!this.#idlePings.allows())
-      throw new Http2Error('ENHANCE_YOUR_CALM', 'it sends too many pings')
-    this.#send(frame(frameType.PING, frameFlag.ACK, 0, payload))
+    this.#idlePings.count()
+    this.send(frame(frameType.PING, frameFlag.ACK, 0, payload))
   }
 
-  #receivedWindow(streamId: number, payload: Buffer): void {
-    if (payload.length !== 4)
-      throw new Http2Error('FRAME_SIZE_ERROR', 'a window update is not 4 bytes long')
+  #receivedWindowUpdate(streamId: number, payload: Buffer): void {
     const bytes = payload.readUInt32BE() & maxWindowBytes
-    if (bytes === 0) throw new Http2Error('PROTOCOL_ERROR', 'a window grows by nothing')
-    if (streamId !== 0) {
-      this.#streams.get(streamId)?.changeWindow(bytes, maxWindowBytes)
+    if (bytes === 0) throw new Http2Error('PROTOCOL_ERROR', 'window update of 0 bytes')
+    if (streamId === 0) {
+      this.sendWindow.widen(bytes)
       return
     }
-    this.sendWindow += bytes
-    if (this.sendWindow > maxWindowBytes)
-      throw new Http2Error('FLOW_CONTROL_ERROR', 'its window is too large')
-    this.#sendBlocked()
-  }
-
-  /** Goes on after the socket was congested. */
-  #sendHeldBack(): void {
-    if (!this.#isHeldBack || this.isCongested) return
-    this.#isHeldBack = false
-    this.#sendBlocked()
-  }
-
-  #sendBlocked(): void {
-    let count = this.#blocked.size
-    for (const stream of this.#blocked) {
-      if (count-- === 0 || this.sendWindow <= 0) return
-      // It enters again behind the others if it is still blocked.
-      this.#blocked.delete(stream)
-      stream.pump()
-    }
+    this.#streams.checkOpened(streamId)
+    const stream = this.#streams.get(streamId)
+    stream?.changeWindow(bytes)
+    stream?.pump()
   }
 
   #receivedReset(streamId: number, payload: Buffer): void {
-    if (payload.length !== 4)
-      throw new Http2Error('FRAME_SIZE_ERROR', 'a reset is not 4 bytes long')
-    this.#mustHaveBeen(streamId)
+    this.#streams.checkOpened(streamId)
     // Opening and resetting streams in a loop: CVE-2023-44487.
-    if (!this.#resets.allows())
-      throw new Http2Error('ENHANCE_YOUR_CALM', 'it resets too many streams')
+    this.#resets.count()
+    this.#streams.deleteReset(streamId)
     this.#streams.get(streamId)?.close({ resetCode: payload.readUInt32BE() })
+  }
+
+  #receivedGoAway(payload: Buffer): void {
+    this.isGoingAway = true
+    this.hasShutDown = payload.readUInt32BE(4) === errorCode.NO_ERROR
+    if (this.side === 'server') return
+    const lastStreamId = payload.readUInt32BE() & 0x7fff_ffff
+    for (const stream of this.#streams.values())
+      if (stream.id > lastStreamId) stream.close({ resetCode: errorCode.REFUSED_STREAM })
   }
 
   #closed(): void {
     this.#isClosing = true
     this.#queue.stop()
     this.#unread = undefined
-    const ending = { isLost: true, ...(this.#reason && { error: this.#reason }) }
-    for (const stream of this.#streams.values()) stream.close(ending)
-    this.#events.closed(this.#reason)
+    const error = this.#closeReason
+    for (const stream of this.#streams.values()) stream.close(error ? { error } : {})
+    this.#events.closed(error)
   }
 }

@@ -1,59 +1,148 @@
+import type { Writable } from 'node:stream'
 import { minKeptBytes } from '../../core/index.ts'
+import { defaultWindowBytes, Http2Error, maxWindowBytes } from './frames.ts'
+import { maxSocketBytes, openWindowBytes } from './limits.ts'
 
 /**
- * What the other end may have on its way to us. Whatever is on its way stands in one queue, so a large window makes
- * everybody wait for whoever sends most; a small one leaves a long path empty.
+ * Bounds of the receive window. Everything in flight stands in one queue, so a large window delays all streams of the
+ * peer, and a small one leaves a long path idle.
  */
-const smallestBytes = 512 * 1024
-const largestBytes = 64 * 1024 * 1024
+const minAdaptiveBytes = 512 * 1024
+const maxAdaptiveBytes = 64 * 1024 * 1024
 
-/** The window is long enough when it takes so many round trips to use it up. */
-const enoughRoundTrips = 2
+/** The window is large enough if the peer needs this many round trips to use it up. */
+const minRoundTrips = 2
 
-/** The receive window of a stream: small on a short path, and growing with the distance. */
-export class FlightWindow {
-  #size = smallestBytes
+/** Receive window that adapts to the bandwidth-delay product: it doubles while half of it is used in less than one round trip. */
+export class AdaptiveReceiveWindow {
+  #size = minAdaptiveBytes
   #roundStart = 0
 
   get size(): number {
     return this.#size
   }
 
-  /** Half the window has been used up: tells how large it is from now on. */
-  used(nowMs: number, roundTripMs: number): number {
+  /** Half the window has been used: returns the size from now on. */
+  halfUsed(nowMs: number, roundTripMs: number): number {
     const elapsedMs = nowMs - this.#roundStart
     this.#roundStart = nowMs
-    if (2 * elapsedMs < enoughRoundTrips * roundTripMs)
-      this.#size = Math.min(2 * this.#size, largestBytes)
+    if (2 * elapsedMs < minRoundTrips * roundTripMs)
+      this.#size = Math.min(2 * this.#size, maxAdaptiveBytes)
     return this.#size
   }
 }
 
-/** The most that is joined into one write; a little more than what a link hands over at once. */
+/** The receive window of a connection: the default until one of its streams is read. */
+export class ConnectionReceiveWindow {
+  readonly #update: (bytes: number) => void
+  #size = defaultWindowBytes
+  #open = defaultWindowBytes
+
+  /** `update` sends a WINDOW_UPDATE frame. */
+  constructor(update: (bytes: number) => void) {
+    this.#update = update
+  }
+
+  /** @throws Http2Error if the peer has sent more than it may */
+  received(bytes: number): void {
+    this.#open -= bytes
+    if (this.#open < 0)
+      throw new Http2Error('FLOW_CONTROL_ERROR', 'peer ignores the window of the connection')
+    if (this.#size > defaultWindowBytes) this.widen()
+  }
+
+  /** A stream is read now. */
+  openFully(): void {
+    this.#size = openWindowBytes
+    this.widen()
+  }
+
+  /** Opens the window again when half of it is used. */
+  widen(): void {
+    const bytes = this.#size - this.#open
+    if (bytes < this.#size / 2) return
+    this.#open = this.#size
+    this.#update(bytes)
+  }
+}
+
+/** The window for our DATA on a connection, and the streams that wait for it or for the socket. */
+export class ConnectionSendWindow {
+  readonly #socket: Writable
+  readonly #blocked = new Set<{ pump(): void }>()
+  #isWaitingForSocket = false
+  bytes = defaultWindowBytes
+
+  constructor(socket: Writable) {
+    this.#socket = socket
+  }
+
+  /** So much is queued for the socket that DATA has to stay in its stream. */
+  get isCongested(): boolean {
+    return this.#socket.writableLength > maxSocketBytes
+  }
+
+  /** The stream has DATA that the connection cannot take. */
+  block(stream: { pump(): void }): void {
+    this.#blocked.add(stream)
+    if (this.isCongested) this.#isWaitingForSocket = true
+  }
+
+  remove(stream: { pump(): void }): void {
+    this.#blocked.delete(stream)
+  }
+
+  /** The peer has opened the window. @throws Http2Error above its maximum */
+  widen(bytes: number): void {
+    this.bytes += bytes
+    if (this.bytes > maxWindowBytes)
+      throw new Http2Error('FLOW_CONTROL_ERROR', 'window of the connection is too large')
+    this.#pumpBlocked()
+  }
+
+  /** The socket has sent some of its bytes. */
+  socketProgress(): void {
+    if (!this.#isWaitingForSocket || this.isCongested) return
+    this.#isWaitingForSocket = false
+    this.#pumpBlocked()
+  }
+
+  #pumpBlocked(): void {
+    let count = this.#blocked.size
+    for (const stream of this.#blocked) {
+      if (count-- === 0 || this.bytes <= 0) return
+      // A stream that is still blocked is added again behind the others.
+      this.#blocked.delete(stream)
+      stream.pump()
+    }
+  }
+}
+
+/** Bytes that are joined into one write; a little more than a tunnel link writes at once. */
 const slabBytes = 384 * 1024
-/** Slabs that wait for the next write; a connection seldom has more than two on their way. */
-const spareSlabs = 8
-/** What is shorter than this is not worth a slab. */
-const smallBytes = 4 * 1024
+/** Slabs kept for the next writes; a connection seldom uses more than two at a time. */
+const maxSpareSlabs = 8
+/** Shorter writes are concatenated without a slab. */
+const minSlabBytes = 4 * 1024
 
 const spare: Buffer[] = []
 
-/** A piece of memory to be written at once, and given back when it has left. */
+/** Memory for one write; release it when the bytes have left. */
 export interface Slab {
   readonly bytes: Buffer
   release(): void
 }
 
 /**
- * Joins parts into few long pieces. TLS in Node.js joins them anyway, in memory that it takes anew for every write and
- * leaves to the garbage collector; this memory is used again.
+ * Joins parts into few long chunks. TLS in Node.js joins them anyway, in memory that it allocates for every write and
+ * leaves to the garbage collector; this memory is reused.
  */
 export function joinForWrite(parts: readonly Buffer[]): Slab[] {
   const only = parts.length === 1 ? parts[0] : undefined
   if (only) return [{ bytes: only, release: () => {} }]
   let total = 0
   for (const part of parts) total += part.length
-  if (total <= smallBytes) return [{ bytes: Buffer.concat(parts, total), release: () => {} }]
+  if (total <= minSlabBytes) return [{ bytes: Buffer.concat(parts, total), release: () => {} }]
   const slabs: Slab[] = []
   let memory = take()
   let used = 0
@@ -80,18 +169,18 @@ function filled(memory: Buffer, bytes: number): Slab {
   return {
     bytes: memory.subarray(0, bytes),
     release: () => {
-      if (spare.length < spareSlabs) spare.push(memory)
+      if (spare.length < maxSpareSlabs) spare.push(memory)
     },
   }
 }
 
-/** Chunks that may stay in memory although they have left, because moving the others costs time. */
-const fewChunks = 16
+/** Chunks that may stay in memory after they were taken, because moving the others costs time. */
+const maxTakenChunks = 16
 
-/** Where small chunks are copied together. */
+/** Memory into which small chunks are copied. */
 const gatherBytes = 16 * 1024
 
-/** Chunks that wait to be sent, cut at will. Behind a few others small ones are copied together, so that they cost their bytes. */
+/** Queued chunks that are split without copying. Behind a few others, small chunks are copied together: they cost their bytes. */
 export class SendQueue {
   #chunks: Buffer[] = []
   #first = 0
@@ -101,7 +190,7 @@ export class SendQueue {
 
   push(chunk: Buffer): void {
     this.bytes += chunk.length
-    if (chunk.length < minKeptBytes && this.#chunks.length - this.#first >= fewChunks) {
+    if (chunk.length < minKeptBytes && this.#chunks.length - this.#first >= maxTakenChunks) {
       this.#gather(chunk)
       return
     }
@@ -128,29 +217,29 @@ export class SendQueue {
     this.#gathering = undefined
   }
 
-  /** Moves exactly `bytes`, which must be there, to `add`. */
+  /** Passes exactly `bytes`, which must be queued, to `add`. */
   take(bytes: number, add: (part: Buffer) => void): void {
     this.bytes -= bytes
-    let wanted = bytes
-    while (wanted > 0) {
+    let left = bytes
+    while (left > 0) {
       const chunk = this.#chunks[this.#first]
       if (chunk === undefined) throw new RangeError('more taken than was queued')
       if (this.#first === this.#chunks.length - 1) this.#gathering = undefined
-      if (chunk.length > wanted) {
-        add(chunk.subarray(0, wanted))
-        this.#chunks[this.#first] = chunk.subarray(wanted)
+      if (chunk.length > left) {
+        add(chunk.subarray(0, left))
+        this.#chunks[this.#first] = chunk.subarray(left)
         break
       }
       add(chunk)
-      wanted -= chunk.length
+      left -= chunk.length
       this.#first++
     }
-    this.#forget()
+    this.#compact()
   }
 
-  /** A queue that is never empty must not keep what has left it. */
-  #forget(): void {
-    if (this.#first < fewChunks && this.#first < this.#chunks.length) return
+  /** Frees taken chunks, also if the queue is never empty. */
+  #compact(): void {
+    if (this.#first < maxTakenChunks && this.#first < this.#chunks.length) return
     this.#chunks.splice(0, this.#first)
     this.#first = 0
   }

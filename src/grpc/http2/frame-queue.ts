@@ -2,29 +2,29 @@ import type { Socket } from 'node:net'
 import { joinForWrite } from './flow-control.ts'
 import { maxFullQueueMs, maxQueuedBytes, maxQueuedFrames } from './limits.ts'
 
-/** What a queue of frames reports. */
+/** Events of a FrameQueue. */
 export interface FrameQueueEvents {
-  /** There is room again after `isFull`. */
+  /** The queue has room again after `awaitRoom`. */
   room(): void
-  /** Some of what was written has left. */
-  left(): void
-  /** It was full and nothing left for `maxFullQueueMs`. */
+  /** Some written bytes have left. */
+  progress(): void
+  /** The queue was full and nothing left for `maxFullQueueMs`. */
   stalled(): void
 }
 
 /**
- * The one way to the socket for all frames of a connection. Frames that the peer causes are counted until the kernel has
- * them; DATA is bounded by flow control and by its sender.
+ * Writes all frames of a connection to its socket. Frames that the peer causes are counted until the kernel has them;
+ * DATA is bounded by flow control and by its sender.
  */
 export class FrameQueue {
   readonly #socket: Socket
   readonly #events: FrameQueueEvents
-  /** Frames of this turn of the event loop. */
+  /** Frames of this event loop iteration. */
   #unsent: Buffer[] = []
   #unsentBytes = 0
   #unsentFrames = 0
   #stall: NodeJS.Timeout | undefined
-  /** Counted frames that have not left. */
+  /** Counted frames that the kernel does not have yet. */
   bytes = 0
   frames = 0
 
@@ -37,7 +37,7 @@ export class FrameQueue {
     return this.bytes > maxQueuedBytes || this.frames > maxQueuedFrames
   }
 
-  /** Adds a counted frame, which may have several parts. Small frames wait for each other: every write wakes the peer. */
+  /** Adds a counted frame, which may have several parts. Small frames are written together: each write wakes the peer. */
   add(...parts: readonly Buffer[]): void {
     if (this.#unsent.length === 0) setImmediate(() => this.flush())
     let bytes = 0
@@ -51,7 +51,7 @@ export class FrameQueue {
     this.frames++
   }
 
-  /** Writes DATA behind all that was added before. */
+  /** Writes DATA behind all frames added before. */
   write(parts: readonly Buffer[], written: () => void): void {
     for (const part of parts) this.#unsent.push(part)
     this.flush(written)
@@ -72,7 +72,7 @@ export class FrameQueue {
         if (index < slabs.length - 1) return
         if (frames > 0) this.#left(bytes, frames)
         written?.()
-        this.#events.left()
+        this.#events.progress()
       })
   }
 

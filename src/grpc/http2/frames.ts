@@ -1,5 +1,5 @@
 import { SallyportError } from '../../core/index.ts'
-import { maxCollectedBytes } from './limits.ts'
+import { maxControlFrameBytes } from './limits.ts'
 
 /** HTTP/2's frame types (RFC 9113 §6). */
 export const frameType = {
@@ -15,7 +15,7 @@ export const frameType = {
   CONTINUATION: 9,
 } as const
 
-/** The flags of frames; END_STREAM and ACK share a bit. */
+/** Frame flags; END_STREAM and ACK share a bit. */
 export const frameFlag = {
   END_STREAM: 0x1,
   ACK: 0x1,
@@ -24,7 +24,7 @@ export const frameFlag = {
   PRIORITY: 0x20,
 } as const
 
-/** The settings that matter here (RFC 9113 §6.5.2). */
+/** Identifiers of settings (RFC 9113 §6.5.2). */
 export const settingId = {
   HEADER_TABLE_SIZE: 1,
   ENABLE_PUSH: 2,
@@ -34,22 +34,23 @@ export const settingId = {
   MAX_HEADER_LIST_SIZE: 6,
 } as const
 
-/** What a client says before its first frame. */
+/** The client connection preface (RFC 9113 §3.4). */
 export const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
 
-/** The length of every frame's header. */
+/** Length of a frame header. */
 const frameHeaderBytes = 9
 
-/** The window of a stream or connection of which nothing else has been said, and the largest one. */
+/** Initial and maximum flow-control window of a stream or connection (RFC 9113 §6.9). */
 export const defaultWindowBytes = 65_535
 export const maxWindowBytes = 2 ** 31 - 1
 
-/** The frame size that every end takes. */
-export const defaultFrameBytes = 16_384
+/** Initial and maximum value of SETTINGS_MAX_FRAME_SIZE (RFC 9113 §6.5.2). */
+export const defaultMaxFrameBytes = 16_384
+const maxMaxFrameBytes = 2 ** 24 - 1
 
 const noBytes = Buffer.alloc(0)
 
-/** A frame's header; the payload follows. */
+/** A frame header; the payload follows. */
 export function frameHeader(type: number, flags: number, streamId: number, length: number): Buffer {
   const header = Buffer.allocUnsafe(frameHeaderBytes)
   header.writeUIntBE(length, 0, 3)
@@ -59,7 +60,7 @@ export function frameHeader(type: number, flags: number, streamId: number, lengt
   return header
 }
 
-/** A whole frame with a short payload. */
+/** A complete frame with a short payload. */
 export const frame = (type: number, flags: number, streamId: number, payload: Buffer): Buffer =>
   Buffer.concat([frameHeader(type, flags, streamId, payload.length), payload])
 
@@ -70,8 +71,22 @@ export function numberFrame(type: number, streamId: number, value: number): Buff
   return frame(type, 0, streamId, payload)
 }
 
-/** A SETTINGS frame. */
-export function settingsFrame(settings: ReadonlyMap<number, number>): Buffer {
+/** What an endpoint sends first (RFC 9113 §3.4): its settings, and before them the preface of a client. */
+export function openingFrame(
+  side: 'client' | 'server',
+  { maxStreams, maxFrameBytes }: { maxStreams: number; maxFrameBytes: number },
+): Buffer {
+  const isServer = side === 'server'
+  const settings = settingsFrame(
+    new Map([
+      isServer ? [settingId.MAX_CONCURRENT_STREAMS, maxStreams] : [settingId.ENABLE_PUSH, 0],
+      [settingId.MAX_FRAME_SIZE, maxFrameBytes],
+    ]),
+  )
+  return isServer ? settings : Buffer.concat([preface, settings])
+}
+
+function settingsFrame(settings: ReadonlyMap<number, number>): Buffer {
   const payload = Buffer.allocUnsafe(settings.size * 6)
   let offset = 0
   for (const [id, value] of settings) {
@@ -96,7 +111,7 @@ export function goAwayFrame(lastStreamId: number, code: number): Buffer {
   return frame(frameType.GOAWAY, 0, 0, payload)
 }
 
-/** HTTP/2's error codes (RFC 9113 §7) that occur here. */
+/** Error codes of HTTP/2 (RFC 9113 §7). */
 export const errorCode = {
   NO_ERROR: 0,
   PROTOCOL_ERROR: 1,
@@ -110,26 +125,26 @@ export const errorCode = {
   ENHANCE_YOUR_CALM: 11,
 } as const
 
-/** The other end broke HTTP/2; the connection cannot go on. */
+/** A connection error (RFC 9113 §5.4.1): the peer violated HTTP/2 or one of our limits. */
 export class Http2Error extends SallyportError {
-  readonly code = 'TUNNEL_HTTP2_ERROR'
-  /** What the other end is told. */
+  readonly code = 'HTTP2_ERROR'
+  /** The error code for GOAWAY. */
   readonly errorCode: number
 
-  constructor(name: keyof typeof errorCode, what: string) {
-    super(`the other end broke HTTP/2: ${what}`)
+  constructor(name: keyof typeof errorCode, problem: string) {
+    super(`HTTP/2 connection error: ${problem}`)
     this.errorCode = errorCode[name]
   }
 }
 
-/** The value of SETTINGS_MAX_FRAME_SIZE if it is allowed (RFC 9113 §6.5.2). */
-export function checkedFrameSize(value: number): number {
-  if (value < defaultFrameBytes || value >= 2 ** 24)
-    throw new Http2Error('PROTOCOL_ERROR', 'its frame size is out of range')
+/** Returns a valid SETTINGS_MAX_FRAME_SIZE (RFC 9113 §6.5.2). */
+export function validMaxFrameBytes(value: number): number {
+  if (value < defaultMaxFrameBytes || value > maxMaxFrameBytes)
+    throw new Http2Error('PROTOCOL_ERROR', 'peer sent an invalid SETTINGS_MAX_FRAME_SIZE')
   return value
 }
 
-/** A frame other than DATA, or a padded one, read as a whole. */
+/** A frame other than DATA, read as a whole. */
 export interface Frame {
   readonly type: number
   readonly flags: number
@@ -137,25 +152,59 @@ export interface Frame {
   readonly payload: Buffer
 }
 
-/** What a reader of frames reports. */
+/** Receives the frames that a FrameReader reads. */
 export interface FrameHandler {
-  /** A DATA frame begins, and counts with its whole length. */
+  /** A DATA frame begins; `bytes` counts for flow control. */
   dataBegins(streamId: number, bytes: number): void
-  /** A piece of it, as it arrived. */
+  /** Payload of the current DATA frame, as it arrives. */
   data(streamId: number, chunk: Buffer): void
-  dataEnds(streamId: number, isLast: boolean): void
+  dataEnds(streamId: number, isEndStream: boolean): void
   frame(frame: Frame): void
-  /** Whether the next frame must not be read yet. */
-  mustWait(): boolean
+  /** Whether reading has to pause before the next frame. */
+  mustPause(): boolean
 }
 
-/** Cuts a byte stream into frames; payload of DATA is handed on as it comes, in parts of the same memory. */
+interface FrameRule {
+  /** Whether the frame belongs to the connection (stream 0) or to a stream; either if absent. */
+  readonly scope?: 'connection' | 'stream'
+  readonly minBytes?: number
+  readonly maxBytes?: number
+}
+
+/** Stream identifier and length of each frame type (RFC 9113 §6). */
+const frameRules: ReadonlyMap<number, FrameRule> = new Map<number, FrameRule>([
+  [frameType.DATA, { scope: 'stream' }],
+  [frameType.HEADERS, { scope: 'stream' }],
+  [frameType.PRIORITY, { scope: 'stream', minBytes: 5, maxBytes: 5 }],
+  [frameType.RST_STREAM, { scope: 'stream', minBytes: 4, maxBytes: 4 }],
+  [frameType.SETTINGS, { scope: 'connection' }],
+  [frameType.PING, { scope: 'connection', minBytes: 8, maxBytes: 8 }],
+  [frameType.GOAWAY, { scope: 'connection', minBytes: 8 }],
+  [frameType.WINDOW_UPDATE, { minBytes: 4, maxBytes: 4 }],
+  [frameType.CONTINUATION, { scope: 'stream' }],
+])
+
+/** @throws Http2Error if a frame has a wrong length or stream identifier; an endpoint may treat all of these as connection errors */
+function checkFrameHeader(type: number, flags: number, streamId: number, bytes: number): void {
+  const rule = frameRules.get(type)
+  if (!rule) return
+  const { scope, minBytes = 0, maxBytes = Number.POSITIVE_INFINITY } = rule
+  if (scope !== undefined && (streamId === 0) !== (scope === 'connection'))
+    throw new Http2Error('PROTOCOL_ERROR', `frame of type ${type} on stream ${streamId}`)
+  const isInvalidSettings =
+    type === frameType.SETTINGS && ((flags & frameFlag.ACK) === 0 ? bytes % 6 !== 0 : bytes > 0)
+  if (bytes < minBytes || bytes > maxBytes || isInvalidSettings)
+    throw new Http2Error('FRAME_SIZE_ERROR', `frame of type ${type} has ${bytes} bytes`)
+}
+
+/** Splits a byte stream into frames. DATA payload is passed on as it arrives, without copying. */
 export class FrameReader {
   readonly #handler: FrameHandler
   readonly #maxFrameBytes: number
-  /** What the other end has to say first. */
-  #greeting: Buffer
-  #held: Buffer | undefined
+  /** The rest of the preface that the peer has to send first. */
+  #preface: Buffer
+  /** The beginning of a frame header. */
+  #partialHeader: Buffer | undefined
   #type = 0
   #flags = 0
   #streamId = 0
@@ -165,31 +214,31 @@ export class FrameReader {
   #isCollecting = false
   #isWithinFrame = false
 
-  constructor(handler: FrameHandler, maxFrameBytes: number, greeting: Buffer) {
+  constructor(handler: FrameHandler, maxFrameBytes: number, expectedPreface: Buffer) {
     this.#handler = handler
     this.#maxFrameBytes = maxFrameBytes
-    this.#greeting = greeting
+    this.#preface = expectedPreface
   }
 
-  /** Returns what it left unread because it has to wait; that comes first when it goes on. */
+  /** Returns the bytes that were left unread because of `mustPause`; push them again before any others. */
   push(chunk: Buffer): Buffer | undefined {
-    let rest = this.#greeting.length > 0 ? this.#greeted(chunk) : chunk
-    if (this.#held !== undefined && rest.length > 0) {
-      const taken = Math.min(frameHeaderBytes - this.#held.length, rest.length)
-      const header = Buffer.concat([this.#held, rest.subarray(0, taken)])
+    let rest = this.#preface.length > 0 ? this.#readPreface(chunk) : chunk
+    if (this.#partialHeader !== undefined && rest.length > 0) {
+      const taken = Math.min(frameHeaderBytes - this.#partialHeader.length, rest.length)
+      const header = Buffer.concat([this.#partialHeader, rest.subarray(0, taken)])
       rest = rest.subarray(taken)
-      this.#held = undefined
+      this.#partialHeader = undefined
       const unread = this.#feed(header)
       if (unread) return Buffer.concat([unread, rest])
     }
     return rest.length > 0 ? this.#feed(rest) : undefined
   }
 
-  #greeted(chunk: Buffer): Buffer {
-    const length = Math.min(chunk.length, this.#greeting.length)
-    if (!chunk.subarray(0, length).equals(this.#greeting.subarray(0, length)))
-      throw new Http2Error('PROTOCOL_ERROR', 'it does not speak HTTP/2')
-    this.#greeting = this.#greeting.subarray(length)
+  #readPreface(chunk: Buffer): Buffer {
+    const length = Math.min(chunk.length, this.#preface.length)
+    if (!chunk.subarray(0, length).equals(this.#preface.subarray(0, length)))
+      throw new Http2Error('PROTOCOL_ERROR', 'peer does not speak HTTP/2')
+    this.#preface = this.#preface.subarray(length)
     return chunk.subarray(length)
   }
 
@@ -197,9 +246,9 @@ export class FrameReader {
     let position = 0
     while (position < chunk.length) {
       if (this.#isWithinFrame) position = this.#continue(chunk, position)
-      else if (this.#handler.mustWait()) return chunk.subarray(position)
+      else if (this.#handler.mustPause()) return chunk.subarray(position)
       else if (chunk.length - position < frameHeaderBytes) {
-        this.#held = Buffer.from(chunk.subarray(position))
+        this.#partialHeader = Buffer.from(chunk.subarray(position))
         return undefined
       } else {
         this.#begin(chunk, position)
@@ -216,8 +265,10 @@ export class FrameReader {
     this.#streamId = chunk.readUInt32BE(position + 5) & 0x7fff_ffff
     this.#isWithinFrame = true
     const isData = this.#type === frameType.DATA && (this.#flags & frameFlag.PADDED) === 0
-    if (this.#remaining > (isData ? this.#maxFrameBytes : maxCollectedBytes))
-      throw new Http2Error('FRAME_SIZE_ERROR', `a frame of ${this.#remaining} bytes is too long`)
+    const limit = isData ? this.#maxFrameBytes : Math.min(this.#maxFrameBytes, maxControlFrameBytes)
+    if (this.#remaining > limit)
+      throw new Http2Error('FRAME_SIZE_ERROR', `frame of ${this.#remaining} bytes is too long`)
+    checkFrameHeader(this.#type, this.#flags, this.#streamId, this.#remaining)
     if (this.#type === frameType.DATA) this.#handler.dataBegins(this.#streamId, this.#remaining)
     this.#isCollecting = !isData
     if (this.#remaining === 0) this.#complete(noBytes)
@@ -241,27 +292,24 @@ export class FrameReader {
   #complete(payload: Buffer): void {
     this.#isWithinFrame = false
     this.#collected = undefined
-    if (this.#isCollecting) {
-      if (this.#type !== frameType.DATA) {
-        this.#handler.frame({
-          type: this.#type,
-          flags: this.#flags,
-          streamId: this.#streamId,
-          payload,
-        })
-        return
-      }
-      const content = withoutPadding(payload, this.#flags)
-      if (content.length > 0) this.#handler.data(this.#streamId, content)
+    const [type, flags, streamId] = [this.#type, this.#flags, this.#streamId]
+    if (type !== frameType.DATA) {
+      this.#handler.frame({ type, flags, streamId, payload })
+      return
     }
-    this.#handler.dataEnds(this.#streamId, (this.#flags & frameFlag.END_STREAM) !== 0)
+    if (this.#isCollecting) {
+      const content = withoutPadding(payload, flags)
+      if (content.length > 0) this.#handler.data(streamId, content)
+    }
+    this.#handler.dataEnds(streamId, (flags & frameFlag.END_STREAM) !== 0)
   }
 }
 
-/** What a padded frame really carries. */
+/** The content of a frame that may be padded. */
 export function withoutPadding(payload: Buffer, flags: number): Buffer {
   if ((flags & frameFlag.PADDED) === 0) return payload
   const padding = payload[0] ?? 0
-  if (padding >= payload.length) throw new Http2Error('PROTOCOL_ERROR', 'a frame is all padding')
+  if (padding >= payload.length)
+    throw new Http2Error('PROTOCOL_ERROR', 'padding is longer than its frame')
   return payload.subarray(1, payload.length - padding)
 }

@@ -1,6 +1,6 @@
-export { HeldChunks, minKeptBytes } from '../../core/index.ts'
 export { Http2Connection } from './connection.ts'
 export { SendQueue } from './flow-control.ts'
 export { errorCode } from './frames.ts'
 export type { HeaderField } from './hpack.ts'
-export type { Http2Stream, StreamEnding } from './http2-stream.ts'
+export type { Http2Stream, StreamClosure } from './stream.ts'
+export { RecentIds } from './stream-table.ts'

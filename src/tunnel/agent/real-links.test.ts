@@ -4,15 +4,16 @@ import { connect, type Socket } from 'node:net'
 import { createServer as createTlsServer, type Server, type TLSSocket } from 'node:tls'
 import { afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { silentLogger } from '../../core/index.ts'
+import type { CallRequest } from '../../grpc/index.ts'
 import { labAuthority, labClient, labMaterial } from '../../http/tls-lab.suite.ts'
 import type { CertificateAuthority } from '../../pki/index.ts'
-import { createGrpcService, type GrpcService, type LinkRequest } from '../grpc/index.ts'
 import {
   allCapabilities,
   type Capability,
   duplexOf,
   join,
   type Link,
+  LinkServer,
   socketLeg,
 } from '../link/index.ts'
 import { AgentLab, LogLines } from './agent-lab.suite.ts'
@@ -40,9 +41,9 @@ afterEach(async () => {
 
 /** A tunnel server's agent port on real TLS, which lets every dial of an agent through. */
 class RealServer {
-  readonly requests: LinkRequest[] = []
+  readonly requests: CallRequest[] = []
   readonly links: Link[] = []
-  #service: GrpcService | undefined
+  #service: LinkServer | undefined
   #tls: Server | undefined
   #opened: (link: Link) => void = () => {}
 
@@ -51,7 +52,7 @@ class RealServer {
     alpn?: string,
   ): Promise<number> {
     const material = await labMaterial(ca)
-    this.#service = createGrpcService({
+    this.#service = new LinkServer({
       path: '/AgentService/Connect',
       capabilities,
       log: silentLogger,

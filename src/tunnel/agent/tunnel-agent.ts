@@ -9,7 +9,7 @@ import {
   pause,
 } from '../../core/index.ts'
 import { refuseProblems } from '../flags.ts'
-import { connectLink } from '../grpc/index.ts'
+import { connectLink } from '../link/index.ts'
 import { Activity } from './activity.ts'
 import { AgentEndpoints, type Check } from './endpoints.ts'
 import { AgentMetrics } from './metrics.ts'

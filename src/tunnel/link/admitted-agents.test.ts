@@ -1,6 +1,6 @@
 import { Duplex } from 'node:stream'
 import { describe, expect, test } from 'vitest'
-import { HeldChunks } from '../../grpc/http2/index.ts'
+import { HeldChunks } from '../../core/index.ts'
 import { type ControlPacket, packetType } from '../protocol/index.ts'
 import { PeekLeg } from '../server/reverse/peek-stream.ts'
 import type { Leg, LegEvents } from './byte-stream.ts'

@@ -1,7 +1,7 @@
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { TLSSocket } from 'node:tls'
-import { HeldChunks, minKeptBytes } from '../../grpc/http2/index.ts'
+import { HeldChunks, minKeptBytes } from '../../core/index.ts'
 
 /** What a leg tells whoever reads from it. */
 export interface LegEvents {

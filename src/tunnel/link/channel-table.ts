@@ -1,12 +1,13 @@
+import { RecentIds } from '../../grpc/http2/index.ts'
 import type { LinkChannel } from './channel.ts'
 
-/** Ids of channels that are over, whose last packets may still be on their way. */
-const rememberedIds = 4_096
+/** Closed channels whose last packets may still be in flight. */
+const maxClosedIds = 4_096
 
 /** The channels of one direction, by connection id. */
 export class ChannelTable {
   readonly #channels = new Map<number, LinkChannel>()
-  readonly #gone = new Set<number>()
+  readonly #closedIds = new RecentIds(maxClosedIds)
 
   get size(): number {
     return this.#channels.size
@@ -17,22 +18,16 @@ export class ChannelTable {
   }
 
   add(channel: LinkChannel): void {
-    this.#gone.delete(channel.connectId)
+    this.#closedIds.delete(channel.connectId)
     this.#channels.set(channel.connectId, channel)
   }
 
   remove(channel: LinkChannel): void {
-    if (!this.#channels.delete(channel.connectId)) return
-    this.#gone.add(channel.connectId)
-    if (this.#gone.size <= rememberedIds) return
-    for (const oldest of this.#gone) {
-      this.#gone.delete(oldest)
-      return
-    }
+    if (this.#channels.delete(channel.connectId)) this.#closedIds.add(channel.connectId)
   }
 
-  isGone(connectId: number): boolean {
-    return this.#gone.has(connectId)
+  isClosed(connectId: number): boolean {
+    return this.#closedIds.has(connectId)
   }
 
   values(): readonly LinkChannel[] {

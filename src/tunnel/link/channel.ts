@@ -1,8 +1,9 @@
-import { HeldChunks, SendQueue } from '../../grpc/http2/index.ts'
+import { HeldChunks } from '../../core/index.ts'
+import { SendQueue } from '../../grpc/http2/index.ts'
 import { encodeDataHead, encodePacket, type PacketTypeName, packetType } from '../protocol/index.ts'
 import type { LegEvents } from './byte-stream.ts'
 import { initialWindowBytes, ReceiveWindow, type WindowSurroundings } from './credit.ts'
-import { ChannelBroken, wordsForPeer } from './errors.ts'
+import { ChannelBroken, publicMessage } from './errors.ts'
 import type { Channel } from './link.ts'
 import type { Outgoing, PayloadSource } from './outbox.ts'
 import { Standstill } from './stall-detector.ts'
@@ -159,7 +160,7 @@ export class LinkChannel implements Channel, PayloadSource {
 
   #abort(error: Error): void {
     this.#dropQueue()
-    if (!this.#closeIsSent) this.#sendClose(wordsForPeer(error))
+    if (!this.#closeIsSent) this.#sendClose(publicMessage(error))
     this.over(error)
   }
 

@@ -1,5 +1,5 @@
 import { Duplex } from 'node:stream'
-import { HeldChunks } from '../../grpc/http2/index.ts'
+import { HeldChunks } from '../../core/index.ts'
 import type { Leg } from './byte-stream.ts'
 
 const highWaterBytes = 1024 * 1024

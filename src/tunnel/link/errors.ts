@@ -1,32 +1,57 @@
 import { SallyportError, systemErrorCode } from '../../core/index.ts'
 
-/** A channel ended otherwise than by both directions being done. */
+/** The server refused the link. */
+export class LinkRefused extends SallyportError {
+  readonly code = 'TUNNEL_LINK_REFUSED'
+  readonly grpcStatus: number
+
+  constructor(server: string, grpcStatus: number, text: string) {
+    super(`${server} refused the link: ${text}`)
+    this.grpcStatus = grpcStatus
+  }
+}
+
+/** No connection to the server, or the server does not speak the tunnel protocol. */
+export class LinkUnreachable extends SallyportError {
+  readonly code = 'TUNNEL_LINK_UNREACHABLE'
+
+  constructor(server: string, reason: string, cause?: unknown) {
+    super(`cannot open a link to ${server}: ${reason}`, { cause })
+  }
+}
+
+/** An open link failed. */
+export class LinkBroken extends SallyportError {
+  readonly code = 'TUNNEL_LINK_BROKEN'
+}
+
+/** A channel was closed before both directions had ended. */
 export class ChannelBroken extends SallyportError {
   readonly code = 'TUNNEL_CHANNEL_BROKEN'
 }
 
-/** The link under a channel is gone. */
+/** The link of a channel has ended. */
 export class LinkLost extends SallyportError {
   readonly code = 'TUNNEL_LINK_LOST'
 
   constructor(cause?: Error) {
-    super('the link of this connection was lost', { cause })
+    super('link of the connection was lost', { cause })
   }
 }
 
-/** The other end of a link lives, but takes nothing any more. */
+/** The peer responds to pings but reads nothing. */
 export class LinkStalled extends SallyportError {
   readonly code = 'TUNNEL_LINK_STALLED'
 
   constructor(limitMs: number) {
     super(
-      `the other end of the link answers pings but has read nothing for ${limitMs / 1_000} s; the link is ended so that a new one can take its place`,
+      `peer responds to pings but has read nothing for ${limitMs / 1_000} s; closing the link so that it can reconnect`,
     )
   }
 }
 
-/** What the other end may be told of an error. */
-export function wordsForPeer(error: Error): string {
+/** What a peer is told about an error. */
+export function publicMessage(error: Error): string {
   if (error instanceof SallyportError) return error.message
   return systemErrorCode(error) ?? 'connection reset'
 }

@@ -1,290 +1,294 @@
-import type { Socket } from 'node:net'
-import { type Clock, excerpt, systemClock, withinTime } from '../../core/index.ts'
+import { type Logger, systemClock, unlessAborted, withinTime } from '../../core/index.ts'
 import {
   errorCode,
-  type HeaderField,
-  Http2Connection,
+  type Http2Connection,
   type Http2Stream,
-  type StreamEnding,
+  type StreamClosure,
 } from '../../grpc/http2/index.ts'
-import type { Keepalive } from '../../grpc/index.ts'
 import {
-  decodeGrpcMessage,
-  fieldsOf,
-  grpcContentType,
+  abortedReason,
+  type ClientStream,
+  GrpcConnection,
+  GrpcError,
+  type GrpcTarget,
   grpcStatus,
   Heartbeat,
-  headerOf,
-  metadataOf,
+  type Keepalive,
+  type ServerCall,
+  targetName,
+  UnreachableError,
 } from '../../grpc/index.ts'
-import { LinkBroken, LinkRefused, LinkUnreachable } from '../grpc/errors.ts'
-import { nameOfPeer, openSocket } from '../grpc/open-socket.ts'
-import type { ConnectLinkOptions, LinkSettings } from '../grpc/options.ts'
-import { unreachableWords } from '../grpc/unreachable-words.ts'
+import type { BufferBudget } from './buffer-budget.ts'
+import { LinkBroken, LinkRefused, LinkUnreachable } from './errors.ts'
+import { defaultLinkLimits, type LinkLimits, maxFrameBytes } from './limits.ts'
 import {
   agreed,
   type Capability,
   type Carrier,
   type CarrierEvents,
   capabilityHeader,
-  defaultLinkLimits,
   formatCapabilities,
   type Link,
   type LinkSide,
-  PacketLink,
+  type PacketTally,
   parseCapabilities,
-} from './index.ts'
+} from './link.ts'
+import { PacketLink } from './packet-link.ts'
 
-/** What differs between the two ends of a stream. */
-export interface StreamEnd {
-  /** Ends our direction in gRPC's way. */
+/** The two streaming methods of Konnectivity. */
+export type StreamPath = '/AgentService/Connect' | '/ProxyService/Proxy'
+
+/** Options of both ends of a link. */
+export interface LinkOptions {
+  /** Extensions of Konnectivity's protocol to offer. */
+  readonly capabilities: readonly Capability[]
+  readonly log: Logger
+  /** Default: 30 s and 20 s. */
+  readonly keepalive?: Keepalive
+  /** How long connecting and authentication may take; default 10 s. */
+  readonly handshakeTimeoutMs?: number
+  readonly limits?: Partial<LinkLimits>
+  /** Counts every packet. */
+  readonly packets?: PacketTally
+  /** Shared by all links of a peer; default: one for each link. */
+  readonly budget?: BufferBudget
+}
+
+/** A tunnel server and how to open a link to it. */
+export interface ConnectLinkOptions extends LinkOptions, Omit<GrpcTarget, 'maxFrameBytes'> {
+  /** Agents use `/AgentService/Connect`, the default; front ends use `/ProxyService/Proxy`. */
+  readonly path?: StreamPath
+  readonly metadata: Readonly<Record<string, string>>
+  /** Aborts connecting; an open link is closed by its `close`. */
+  readonly signal: AbortSignal
+}
+
+/** The gRPC call under a link. */
+export interface LinkCall {
+  readonly stream: Http2Stream
+  readonly connection: Http2Connection
+  /** Ends our direction. */
   finish(): void
-  /** Ends both at once. */
+  /** Closes both directions at once. */
   abort(error: Error | undefined): void
-  /** Why the stream is gone; nothing if that was in order. */
-  verdict(ending: StreamEnding): Error | undefined
+  /** The stream has closed: returns why, or undefined if that was orderly. */
+  closed(closure: StreamClosure): Error | undefined
 }
 
-/** The stream under a carrier, and its connection. */
-interface CarrierParts {
+/** The call of an authenticated peer at a server. */
+export class ServerLinkCall implements LinkCall {
   readonly stream: Http2Stream
   readonly connection: Http2Connection
-  readonly end: StreamEnd
-}
+  readonly #call: ServerCall
+  #isFinished = false
 
-/** A gRPC stream as the carrier of a link. */
-class Http2Carrier implements Carrier {
-  readonly #parts: CarrierParts
-  readonly #heartbeat: Heartbeat
-  #reason: Error | undefined
-
-  constructor(parts: CarrierParts, keepalive: Keepalive, clock: Clock) {
-    this.#parts = parts
-    this.#heartbeat = new Heartbeat(parts.connection, keepalive, clock, () =>
-      this.destroy(new LinkBroken('the other end of the link does not answer any more')),
-    )
-  }
-
-  get backlog(): number {
-    return this.#parts.stream.backlog
-  }
-
-  get heldBytes(): number {
-    return this.#parts.stream.heldBytes
-  }
-
-  get roundTripMs(): number {
-    return this.#parts.connection.roundTripMs
-  }
-
-  /** Learns how far away the peer is, so that windows can grow with the distance. */
-  measure(): void {
-    this.#heartbeat.ping()
-  }
-
-  start(events: CarrierEvents): void {
-    const { stream, end } = this.#parts
-    stream.start({
-      data: (chunk) => events.data(chunk),
-      progress: () => events.progress(),
-      finished: () => end.finish(),
-      closed: (ending) => {
-        this.#heartbeat.stop()
-        events.ended(this.#reason ?? end.verdict(ending))
-      },
-    })
-  }
-
-  throttle(isOn: boolean): void {
-    this.#parts.stream.throttle(isOn)
-  }
-
-  allow(bytes: number): void {
-    this.#parts.stream.allow(bytes)
-  }
-
-  write(parts: readonly Buffer[]): void {
-    this.#parts.stream.write(parts)
-  }
-
-  end(): void {
-    this.#parts.end.finish()
-  }
-
-  destroy(error?: Error): void {
-    this.#reason ??= error
-    this.#parts.end.abort(error)
-  }
-}
-
-/** Half-open peers are found within a minute; Go servers forbid anything faster. */
-const defaultKeepalive: Keepalive = { timeMs: 30_000, timeoutMs: 20_000 }
-
-/** The end of the stream that a link stands on. */
-export interface StreamUnderLink extends CarrierParts {
-  readonly side: LinkSide
-  readonly capabilities: ReadonlySet<Capability>
-  readonly metadata: Readonly<Record<string, readonly string[]>>
-}
-
-/** Makes a stream whose headers have been exchanged into a link. */
-export function linkOfStream(under: StreamUnderLink, settings: LinkSettings): Link {
-  const { side, capabilities, metadata } = under
-  const { timeMs, timeoutMs } = settings.keepalive ?? defaultKeepalive
-  const isOurs = capabilities.size > 0
-  const carrier = new Http2Carrier(
-    under,
-    { timeMs: isOurs ? timeMs : Math.max(timeMs, defaultKeepalive.timeMs), timeoutMs },
-    systemClock,
-  )
-  // A front end is beside its server, and there is one stream for each of its connections.
-  if (side === 'server' || side === 'agent') carrier.measure()
-  return new PacketLink({
-    carrier,
-    side,
-    capabilities,
-    metadata,
-    limits: { ...defaultLinkLimits, ...settings.limits },
-    clock: systemClock,
-    log: settings.log,
-    packets: settings.packets,
-    budget: settings.budget,
-  })
-}
-
-const closedWithoutAnswer =
-  'it closed the connection without an answer, as servers do that do not trust our certificate'
-const defaultHandshakeTimeoutMs = 10_000
-/** How long the other end may take to end a stream that we have ended. */
-const closeGraceMs = 2_000
-
-/** As Go's agents: the name that the server proves to have, so that proxies in between can choose by it. */
-function authorityOf(options: ConnectLinkOptions): string {
-  const { socketPath, tls } = options
-  if (socketPath) return 'localhost'
-  return (tls !== 'cleartext' && tls.servername) || nameOfPeer(options)
-}
-
-function requestFields(options: ConnectLinkOptions): HeaderField[] {
-  const { capabilities, metadata } = options
-  return [
-    [':method', 'POST'],
-    [':scheme', options.tls === 'cleartext' ? 'http' : 'https'],
-    [':path', options.path ?? '/AgentService/Connect'],
-    [':authority', authorityOf(options)],
-    ['content-type', grpcContentType],
-    ['te', 'trailers'],
-    ...fieldsOf(metadata),
-    ...(capabilities.length > 0
-      ? fieldsOf({ [capabilityHeader]: formatCapabilities(capabilities) })
-      : []),
-  ]
-}
-
-/** The client's end of the one stream of a connection. */
-class ClientStream implements StreamEnd {
-  readonly connection: Http2Connection
-  readonly stream: Http2Stream
-  /** The answer's headers; rejects when there is none. */
-  readonly answer: Promise<readonly HeaderField[]>
-  #trailers: readonly HeaderField[] | undefined
-  #isOurs = false
-
-  constructor(socket: Socket, options: ConnectLinkOptions, signal: AbortSignal) {
-    this.connection = new Http2Connection(
-      socket,
-      { side: 'client', maxStreams: 1, clock: systemClock },
-      { request: () => {}, idle: () => this.connection.close(), closed: () => {} },
-    )
-    this.stream = this.connection.open(requestFields(options))
-    this.answer = new Promise((resolve, reject) => {
-      const fail = (why: string): void => {
-        signal.removeEventListener('abort', giveUp)
-        reject(new LinkUnreachable(nameOfPeer(options), why))
-      }
-      const giveUp = (): void => fail('it took too long or was given up')
-      signal.addEventListener('abort', giveUp, { once: true })
-      let isAnswered = false
-      this.stream.observe({
-        headers: (fields) => {
-          if (isAnswered) this.#trailers = fields
-          // An informational answer is followed by the real one.
-          if (headerOf(fields, ':status')?.startsWith('1')) return
-          isAnswered = true
-          signal.removeEventListener('abort', giveUp)
-          resolve(fields)
-        },
-        closed: ({ error }) => fail(error ? unreachableWords(error) : closedWithoutAnswer),
-      })
-    })
+  constructor(call: ServerCall) {
+    this.#call = call
+    this.stream = call.stream
+    this.connection = call.connection
   }
 
   finish(): void {
-    this.#isOurs = true
+    this.#isFinished = true
+    this.#call.end(grpcStatus.ok)
+  }
+
+  abort(error: Error | undefined): void {
+    this.#call.abort(grpcStatus.unknown, error?.message)
+    // A peer that does not respond does not read the trailers either.
+    if (error instanceof LinkBroken) this.connection.destroy(error)
+  }
+
+  closed({ error, resetCode }: StreamClosure): Error | undefined {
+    // A Go client that is done cancels its stream or sends GOAWAY.
+    if (this.#isFinished || this.connection.hasShutDown) return undefined
+    if (resetCode === errorCode.CANCEL || resetCode === errorCode.NO_ERROR) return undefined
+    if (resetCode !== undefined) return new LinkBroken('peer reset the stream of the link')
+    return error ?? new LinkBroken('connection of the peer was lost')
+  }
+}
+
+/** How long a server may take to end a stream that we have ended. */
+const closeGraceMs = 2_000
+
+/** The only call on a connection of a client. */
+class ClientLinkCall implements LinkCall {
+  readonly stream: Http2Stream
+  readonly connection: Http2Connection
+  readonly #client: ClientStream
+  #isFinished = false
+
+  constructor(client: ClientStream) {
+    this.#client = client
+    this.stream = client.stream
+    this.connection = client.connection
+  }
+
+  finish(): void {
+    this.#isFinished = true
     this.stream.end()
     setTimeout(() => this.connection.close(), closeGraceMs).unref()
   }
 
   abort(): void {
-    this.#isOurs = true
-    this.stream.reset(errorCode.CANCEL)
+    this.#isFinished = true
+    this.stream.cancel()
   }
 
-  verdict({ error, resetCode }: StreamEnding): Error | undefined {
-    const trailers = this.#trailers
-    const status = Number(headerOf(trailers ?? [], 'grpc-status') ?? grpcStatus.ok)
-    if (status !== grpcStatus.ok) {
-      const text = decodeGrpcMessage(headerOf(trailers ?? [], 'grpc-message') ?? '')
-      return new LinkBroken(`the server ended the link: ${text || `gRPC status ${status}`}`)
-    }
-    // GOAWAY without an error is how grpc-go says goodbye.
-    if (trailers || this.#isOurs || this.connection.wentAway) return undefined
-    if (resetCode !== undefined) return new LinkBroken('the server reset the link')
-    return error ?? new LinkBroken('the connection to the server was lost')
+  closed({ error, resetCode }: StreamClosure): Error | undefined {
+    this.connection.close()
+    const { status } = this.#client
+    if (status && status.grpcStatus !== grpcStatus.ok)
+      return new LinkBroken(`server ended the link: ${status.message}`)
+    // grpc-go shuts down with GOAWAY and without an error.
+    if (status || this.#isFinished || this.connection.hasShutDown) return undefined
+    if (resetCode !== undefined) return new LinkBroken('server reset the stream of the link')
+    return error ?? new LinkBroken('connection to the server was lost')
   }
 }
 
-function check(fields: readonly HeaderField[], options: ConnectLinkOptions): void {
-  const where = nameOfPeer(options)
-  const refusal = headerOf(fields, 'grpc-status')
-  if (refusal !== undefined) {
-    const text = decodeGrpcMessage(headerOf(fields, 'grpc-message') ?? '')
-    throw new LinkRefused(where, Number(refusal), text || `gRPC status ${excerpt(refusal)}`)
+/** A gRPC stream as the carrier of a link. */
+class GrpcCarrier implements Carrier {
+  readonly #call: LinkCall
+  readonly #heartbeat: Heartbeat
+  #closeReason: Error | undefined
+
+  constructor(call: LinkCall, keepalive: Keepalive) {
+    this.#call = call
+    this.#heartbeat = new Heartbeat(call.connection, keepalive, systemClock, () =>
+      this.destroy(new LinkBroken('peer does not respond to keepalive pings')),
+    )
   }
-  const status = headerOf(fields, ':status')
-  if (status !== '200')
-    throw new LinkUnreachable(where, `its HTTP status is ${excerpt(status ?? '')}`)
-  if (!headerOf(fields, 'content-type')?.startsWith(grpcContentType))
-    throw new LinkUnreachable(where, 'it does not speak gRPC')
+
+  get backlog(): number {
+    return this.#call.stream.backlog
+  }
+
+  get heldBytes(): number {
+    return this.#call.stream.heldBytes
+  }
+
+  get roundTripMs(): number {
+    return this.#call.connection.roundTripMs
+  }
+
+  start(events: CarrierEvents): void {
+    this.#call.stream.start({
+      data: (chunk) => events.data(chunk),
+      progress: () => events.progress(),
+      finished: () => this.#call.finish(),
+      closed: (closure) => {
+        this.#heartbeat.stop()
+        const error = this.#call.closed(closure)
+        events.ended(this.#closeReason ?? error)
+      },
+    })
+  }
+
+  throttle(isOn: boolean): void {
+    this.#call.stream.throttle(isOn)
+  }
+
+  allow(bytes: number): void {
+    this.#call.stream.allow(bytes)
+  }
+
+  write(parts: readonly Buffer[]): void {
+    this.#call.stream.write(parts)
+  }
+
+  end(): void {
+    this.#call.finish()
+  }
+
+  destroy(error?: Error): void {
+    this.#closeReason ??= error
+    this.#call.abort(error)
+  }
 }
 
-/** Opens a link; rejects with LinkRefused or LinkUnreachable. */
+/** Half-open connections are detected within a minute; Go servers do not allow shorter intervals. */
+const defaultKeepalive: Keepalive = { timeMs: 30_000, timeoutMs: 20_000 }
+
+/** What the two ends of a call have agreed on. */
+export interface LinkTerms {
+  readonly side: LinkSide
+  readonly capabilities: ReadonlySet<Capability>
+  readonly metadata: Readonly<Record<string, readonly string[]>>
+}
+
+/** Creates a link on a call whose headers have been exchanged. */
+export function createLink(call: LinkCall, terms: LinkTerms, options: LinkOptions): Link {
+  const { side, capabilities, metadata } = terms
+  const { timeMs, timeoutMs } = options.keepalive ?? defaultKeepalive
+  const isSallyport = capabilities.size > 0
+  const carrier = new GrpcCarrier(call, {
+    timeMs: isSallyport ? timeMs : Math.max(timeMs, defaultKeepalive.timeMs),
+    timeoutMs,
+  })
+  // Windows grow with the round trip. A front end is on the same machine and has a stream per connection.
+  if (side === 'server' || side === 'agent') call.connection.ping()
+  return new PacketLink({
+    carrier,
+    side,
+    capabilities,
+    metadata,
+    limits: { ...defaultLinkLimits, ...options.limits },
+    clock: systemClock,
+    log: options.log,
+    packets: options.packets,
+    budget: options.budget,
+  })
+}
+
+const defaultHandshakeTimeoutMs = 10_000
+
+/**
+ * Opens a link to a tunnel server.
+ * @throws LinkRefused if the server refused it
+ * @throws LinkUnreachable
+ */
 export function connectLink(options: ConnectLinkOptions): Promise<Link> {
-  const limitMs = options.handshakeTimeoutMs ?? defaultHandshakeTimeoutMs
-  return withinTime(limitMs, options.signal, (signal) => openLink(options, signal))
+  const timeoutMs = options.handshakeTimeoutMs ?? defaultHandshakeTimeoutMs
+  return withinTime(timeoutMs, options.signal, (signal) => openLink(options, signal))
 }
 
 async function openLink(options: ConnectLinkOptions, signal: AbortSignal): Promise<Link> {
-  const socket = await openSocket(options, signal)
-  const end = new ClientStream(socket, options, signal)
+  const server = targetName(options)
+  let connection: GrpcConnection | undefined
   try {
-    const fields = await end.answer
-    check(fields, options)
-    const metadata = metadataOf(fields)
-    const theirs = parseCapabilities(metadata[capabilityHeader])
-    return linkOfStream(
-      {
-        stream: end.stream,
-        connection: end.connection,
-        end,
-        side: options.path === '/ProxyService/Proxy' ? 'front-end' : 'agent',
-        capabilities: agreed(options.capabilities, theirs),
-        metadata,
-      },
-      options,
-    )
+    connection = await GrpcConnection.connect({ ...options, maxFrameBytes }, signal)
+    return await requestLink(connection, options, signal)
   } catch (error) {
-    end.connection.destroy()
-    throw error
+    connection?.destroy()
+    if (error instanceof GrpcError) throw new LinkRefused(server, error.grpcStatus, error.text)
+    if (error instanceof UnreachableError)
+      throw new LinkUnreachable(server, error.reason, error.cause)
+    throw signal.aborted ? new LinkUnreachable(server, abortedReason) : error
   }
+}
+
+async function requestLink(
+  connection: GrpcConnection,
+  options: ConnectLinkOptions,
+  signal: AbortSignal,
+): Promise<Link> {
+  const { capabilities, path = '/AgentService/Connect' } = options
+  const client = connection.openStream(path, {
+    ...options.metadata,
+    ...(capabilities.length > 0 && { [capabilityHeader]: formatCapabilities(capabilities) }),
+  })
+  const metadata = await unlessAborted(client.response, signal)
+  const { status } = client
+  if (status) throw new LinkRefused(targetName(options), status.grpcStatus, status.message)
+  const offered = parseCapabilities(metadata[capabilityHeader])
+  return createLink(
+    new ClientLinkCall(client),
+    {
+      side: path === '/ProxyService/Proxy' ? 'front-end' : 'agent',
+      capabilities: agreed(capabilities, offered),
+      metadata,
+    },
+    options,
+  )
 }

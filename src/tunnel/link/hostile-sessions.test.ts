@@ -3,9 +3,8 @@ import net, { type AddressInfo, type Socket } from 'node:net'
 import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
 import { silentLogger } from '../../core/index.ts'
-import { connectLink, createGrpcService } from '../grpc/index.ts'
 import { type ControlPacket, encodeDataHead, encodePacket, packetType } from '../protocol/index.ts'
-import { allCapabilities, type Link, type LinkSide } from './index.ts'
+import { allCapabilities, connectLink, type Link, LinkServer, type LinkSide } from './index.ts'
 import { echo, LegReader } from './leg-reader.suite.ts'
 import { RawPeer } from './raw-peer.suite.ts'
 
@@ -106,7 +105,7 @@ describe('packets nobody would send', () => {
 /** A service and agents of it that echo. */
 async function lab() {
   const links: Link[] = []
-  const service = createGrpcService({
+  const service = new LinkServer({
     path: '/AgentService/Connect',
     capabilities: allCapabilities,
     log: silentLogger,

@@ -1,28 +1,23 @@
 export { BufferBudget, BufferBudgets } from './buffer-budget.ts'
-export type { Leg, LegEvents } from './byte-stream.ts'
-export { socketLeg } from './byte-stream.ts'
+export { type Leg, type LegEvents, socketLeg } from './byte-stream.ts'
 export { DialFailed } from './dials.ts'
 export { duplexOf } from './duplex.ts'
+export { type ConnectLinkOptions, connectLink } from './grpc-link.ts'
 export { join } from './join.ts'
 export { defaultLinkLimits, type LinkLimits } from './limits.ts'
-export type {
-  Capability,
-  Carrier,
-  CarrierEvents,
-  Channel,
-  DialFailureReason,
-  IncomingDial,
-  Link,
-  LinkEnd,
-  LinkEvents,
-  LinkSide,
-  PacketTally,
-} from './link.ts'
 export {
-  agreed,
   allCapabilities,
-  capabilityHeader,
-  formatCapabilities,
-  parseCapabilities,
+  type Capability,
+  type Carrier,
+  type CarrierEvents,
+  type Channel,
+  type DialFailureReason,
+  type IncomingDial,
+  type Link,
+  type LinkEnd,
+  type LinkEvents,
+  type LinkSide,
+  type PacketTally,
 } from './link.ts'
+export { LinkServer, type LinkServerOptions } from './link-server.ts'
 export { PacketLink } from './packet-link.ts'

@@ -24,6 +24,9 @@ export interface LinkLimits {
 
 const mebibyte = 1024 * 1024
 
+/** Long frames save headers between two Sallyport processes; grpc-go sends 16 KiB in any case. */
+export const maxFrameBytes = 1 * mebibyte
+
 /** Limits that suit a server with thousands of connections. */
 export const defaultLinkLimits: LinkLimits = {
   channelPressureBytes: 1 * mebibyte,

@@ -1,11 +1,12 @@
 import { once } from 'node:events'
 import { silentLogger } from '../../core/index.ts'
-import { connectLink, createGrpcService } from '../grpc/index.ts'
 import {
   allCapabilities,
   type Capability,
+  connectLink,
   type Link,
   type LinkLimits,
+  LinkServer,
   type PacketTally,
 } from './index.ts'
 
@@ -41,7 +42,7 @@ export async function linkPair(options: LinkPairOptions = {}): Promise<LinkPair>
   const serverLink = new Promise<Link>((resolve) => {
     opened = resolve
   })
-  const service = createGrpcService({
+  const service = new LinkServer({
     ...settings,
     ...tally(isAgent ? 'dialer' : 'acceptor'),
     path,

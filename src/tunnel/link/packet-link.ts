@@ -400,7 +400,7 @@ export class PacketLink implements Link, BudgetedLink {
     if (channel) channel.receive(chunk)
     else if (connectId === 0)
       this.#options.log.debug({ bytes: chunk.length }, 'data without a connection id dropped')
-    else if (!table.isGone(connectId)) this.#receivedStrayData(connectId, dest)
+    else if (!table.isClosed(connectId)) this.#receivedStrayData(connectId, dest)
   }
 
   #receivedStrayData(connectId: number, dest: number): void {

@@ -1,4 +1,14 @@
 import {
+  defaultMaxMessageBytes,
+  GrpcMessageError,
+  messageLength,
+  messagePrefixBytes,
+  ProtobufError,
+  ProtobufReader,
+  tagOf,
+  wireType,
+} from '../../grpc/index.ts'
+import {
   type ControlPacket,
   destinationOf,
   type PacketTypeName,
@@ -6,24 +16,31 @@ import {
   packetType,
 } from './packet.ts'
 import { parsePacket } from './parse.ts'
-import { cutOff, WireReader } from './wire-reader.ts'
 
-/** What a decoder reports. */
+/** Receives what a PacketDecoder decodes. */
 export interface PacketHandler {
-  /** A packet has begun; comes before whatever is reported of it. */
+  /** A packet has begun; called before its content. */
   seen(type: PacketTypeName): void
   packet(packet: ControlPacket): void
-  /** Payload of a DATA packet, as it arrives and in as many pieces. */
+  /** Payload of a DATA packet, in chunks as it arrives. */
   data(connectId: number, dest: number, chunk: Buffer): void
-  /** A packet of a type that this version does not know; to be ignored. */
+  /** A packet of an unknown type, which is ignored. */
   unknown(wireType: number): void
 }
 
-/** The largest message that grpc-go takes unless told otherwise. */
-const defaultMaxMessageBytes = 4 * 1024 * 1024
-const prefixBytes = 5
 /** The fields before the payload of a DATA packet are shorter than this. */
-const longestHeadBytes = 48
+const maxHeadBytes = 48
+
+/** The beginning of a packet does not tell yet where its payload starts. */
+const incomplete = -1
+/** A packet is not a DATA packet whose payload comes last. */
+const otherPacket = -2
+
+const typeTag = tagOf(1, wireType.varint)
+const destTag = tagOf(9, wireType.varint)
+const dataTag = tagOf(4, wireType.bytes)
+const connectIdTag = tagOf(1, wireType.varint)
+const payloadTag = tagOf(3, wireType.bytes)
 
 const nameOf: ReadonlyMap<number, PacketTypeName> = new Map([
   [packetType.DIAL_REQ, 'DIAL_REQ'],
@@ -37,16 +54,16 @@ const nameOf: ReadonlyMap<number, PacketTypeName> = new Map([
   [packetType.FIN, 'FIN'],
 ])
 
-/** Decodes a stream of gRPC messages that arrives in chunks of any size. Throws ProtocolError, after which it is of no more use. */
+/** Decodes a stream of gRPC messages that arrives in chunks of any size. Unusable after it has thrown a ProtocolError. */
 export class PacketDecoder {
   readonly #handler: PacketHandler
   readonly #maxMessageBytes: number
-  readonly #reader = new WireReader(Buffer.alloc(0), 0, 0)
-  /** The beginning of a message, too short to tell what it is. */
-  #held: Buffer | undefined
-  /** A message that is collected because its payload does not come last; in one piece, however many it comes in. */
+  readonly #reader = new ProtobufReader(Buffer.alloc(0))
+  /** The beginning of a message that is too short to decode. */
+  #partial: Buffer | undefined
+  /** A message that is collected because its payload does not come last; one piece of memory, however it arrives. */
   #collected: Buffer | undefined
-  /** What the current message still lacks. */
+  /** Bytes of the current message that have not arrived. */
   #remaining = 0
   #connectId = 0
   #dest = 0
@@ -56,28 +73,38 @@ export class PacketDecoder {
     this.#maxMessageBytes = maxMessageBytes
   }
 
-  /** Memory of a message that is not whole yet. */
+  /** Memory of a message that is not complete. */
   get heldBytes(): number {
-    return (this.#held?.length ?? 0) + (this.#collected?.length ?? 0)
+    return (this.#partial?.length ?? 0) + (this.#collected?.length ?? 0)
   }
 
+  /** @throws ProtocolError */
   push(chunk: Buffer): void {
+    try {
+      this.#push(chunk)
+    } catch (error) {
+      if (!(error instanceof ProtobufError || error instanceof GrpcMessageError)) throw error
+      throw new ProtocolError(error.message)
+    }
+  }
+
+  #push(chunk: Buffer): void {
     let rest = chunk
-    while (this.#held !== undefined && rest.length > 0) {
-      // Only the head is copied together, never the payload behind it.
-      const taken = Math.min(rest.length, longestHeadBytes)
-      const joined = Buffer.concat([this.#held, rest.subarray(0, taken)])
-      this.#held = undefined
+    while (this.#partial !== undefined && rest.length > 0) {
+      // Only the head is copied, never the payload behind it.
+      const taken = Math.min(rest.length, maxHeadBytes)
+      const joined = Buffer.concat([this.#partial, rest.subarray(0, taken)])
+      this.#partial = undefined
       rest = rest.subarray(taken)
       this.#feed(joined)
     }
     if (rest.length > 0) this.#feed(rest)
   }
 
-  /** The stream is over; it must not be in the middle of a message. */
+  /** The stream has ended. @throws ProtocolError if that was within a message */
   end(): void {
-    if (this.#held !== undefined || this.#remaining > 0)
-      throw new ProtocolError('the stream ends within a packet')
+    if (this.#partial !== undefined || this.#remaining > 0)
+      throw new ProtocolError('stream ends within a packet')
   }
 
   #feed(chunk: Buffer): void {
@@ -86,9 +113,9 @@ export class PacketDecoder {
       if (this.#remaining > 0) position = this.#continue(chunk, position)
       else {
         const next = this.#begin(chunk, position)
-        if (next === cutOff) {
+        if (next === incomplete) {
           // Copied: a few bytes would keep the whole chunk.
-          this.#held = Buffer.from(chunk.subarray(position))
+          this.#partial = Buffer.from(chunk.subarray(position))
           return
         }
         position = next
@@ -105,18 +132,15 @@ export class PacketDecoder {
     if (!message) this.#handler.data(this.#connectId, this.#dest, part)
     else if (this.#remaining === 0) {
       this.#collected = undefined
-      this.#whole(message, 0, message.length)
+      this.#decode(message, 0, message.length)
     }
     return end
   }
 
   #begin(chunk: Buffer, position: number): number {
-    const start = position + prefixBytes
-    if (start > chunk.length) return cutOff
-    if (chunk[position] !== 0) throw new ProtocolError('a message is compressed')
-    const length = chunk.readUInt32BE(position + 1)
-    if (length > this.#maxMessageBytes)
-      throw new ProtocolError(`a message of ${length} bytes is over the limit`)
+    const start = position + messagePrefixBytes
+    if (start > chunk.length) return incomplete
+    const length = messageLength(chunk, position, this.#maxMessageBytes)
     const messageEnd = start + length
     const payload = this.#readDataHead(chunk, start, messageEnd)
     if (payload >= 0) {
@@ -125,60 +149,55 @@ export class PacketDecoder {
       return payload
     }
     if (messageEnd <= chunk.length) {
-      this.#whole(chunk, start, messageEnd)
+      this.#decode(chunk, start, messageEnd)
       return messageEnd
     }
-    if (payload === cutOff && chunk.length - start < longestHeadBytes) return cutOff
+    if (payload === incomplete && chunk.length - start < maxHeadBytes) return incomplete
     this.#collected = Buffer.allocUnsafe(length)
     this.#remaining = length
     return start
   }
 
-  /**
-   * Where the payload of a DATA packet begins if it is the last thing in its message,
-   * `cutOff` if more bytes are needed to tell, else -2.
-   */
+  /** Where the payload of a DATA packet begins if it comes last in its message, else `incomplete` or `otherPacket`. */
   #readDataHead(chunk: Buffer, start: number, messageEnd: number): number {
     const reader = this.#reader
-    reader.bytes = chunk
-    reader.position = start
-    reader.end = Math.min(chunk.length, messageEnd)
-    const other = -2
+    reader.reset(chunk, start, Math.min(chunk.length, messageEnd))
     let type = 0
     let dest = 0
-    let tag = reader.varint()
-    while (tag === 0x08 || tag === 0x48) {
-      const value = reader.varint()
-      if (tag === 0x08) type = value
+    let tag = reader.partialUint64()
+    while (tag === typeTag || tag === destTag) {
+      const value = reader.partialUint64() ?? 0
+      if (tag === typeTag) type = value
       else dest = value
-      tag = reader.varint()
+      tag = reader.partialUint64()
     }
-    if (tag === cutOff) return cutOff
-    if (tag !== 0x22 || type !== packetType.DATA) return other
+    if (tag === undefined) return incomplete
+    if (tag !== dataTag || type !== packetType.DATA) return otherPacket
     this.#dest = destinationOf(dest)
-    return this.#readDataBody(reader, messageEnd, other)
+    return this.#readDataBody(reader, messageEnd)
   }
 
-  #readDataBody(reader: WireReader, messageEnd: number, other: number): number {
-    const length = reader.varint()
-    if (length === cutOff) return cutOff
-    if (reader.position + length !== messageEnd) return other
+  #readDataBody(reader: ProtobufReader, messageEnd: number): number {
+    const length = reader.partialUint64()
+    if (length === undefined) return incomplete
+    if (reader.position + length !== messageEnd) return otherPacket
     let connectId = 0
-    let tag = reader.varint()
-    if (tag === 0x08) {
-      connectId = reader.varint()
-      tag = reader.varint()
+    let tag = reader.partialUint64()
+    if (tag === connectIdTag) {
+      connectId = reader.partialUint64() ?? 0
+      tag = reader.partialUint64()
     }
-    if (tag === cutOff) return cutOff
-    const payloadBytes = tag === 0x1a ? reader.varint() : other
-    if (payloadBytes === cutOff) return cutOff
+    if (tag === undefined) return incomplete
+    if (tag !== payloadTag) return otherPacket
+    const payloadBytes = reader.partialUint64()
+    if (payloadBytes === undefined) return incomplete
     if (reader.position + payloadBytes !== messageEnd || !Number.isSafeInteger(connectId))
-      return other
+      return otherPacket
     this.#connectId = connectId
     return reader.position
   }
 
-  #whole(message: Buffer, start: number, end: number): void {
+  #decode(message: Buffer, start: number, end: number): void {
     const packet = parsePacket(message, start, end)
     if (packet.type === undefined) {
       this.#handler.unknown(packet.wireType)

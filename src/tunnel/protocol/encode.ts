@@ -1,117 +1,100 @@
+import {
+  bytesField,
+  int64Field,
+  messagePrefixBytes,
+  ProtobufError,
+  tagOf,
+  textField,
+  uintField,
+  varintBytes,
+  wireType,
+  writeVarint,
+} from '../../grpc/index.ts'
 import { type ControlPacket, ProtocolError, packetType } from './packet.ts'
 
-/** gRPC puts a flag and a length before each message. */
-const prefixBytes = 5
-
-function pushVarint(out: number[], value: number): void {
-  if (!Number.isSafeInteger(value) || value < 0)
-    throw new ProtocolError(`the number ${value} cannot be sent`)
-  let rest = value
-  while (rest >= 0x80) {
-    out.push((rest % 128) | 0x80)
-    rest = Math.floor(rest / 128)
-  }
-  out.push(rest)
-}
-
-function pushInt64(out: number[], value: bigint): void {
-  let rest = BigInt.asUintN(64, value)
-  while (rest >= 0x80n) {
-    out.push(Number(rest & 0x7fn) | 0x80)
-    rest >>= 7n
-  }
-  out.push(Number(rest))
-}
-
-/** proto3 leaves out what is zero or empty. */
-function numberField(field: number, value: number): number[] {
-  const out: number[] = []
-  if (value === 0) return out
-  pushVarint(out, field * 8)
-  pushVarint(out, value)
-  return out
-}
-
-function randomField(field: number, value: bigint): number[] {
-  if (value === 0n) return []
-  const out = [field * 8]
-  pushInt64(out, value)
-  return out
-}
-
-function textField(field: number, text: string): number[] {
-  return text === '' ? [] : lengthField(field, Buffer.from(text))
-}
-
-function lengthField(field: number, content: Iterable<number> & { length: number }): number[] {
-  const out: number[] = []
-  pushVarint(out, field * 8 + 2)
-  pushVarint(out, content.length)
-  for (const byte of content) out.push(byte)
-  return out
-}
-
-function payloadOf(packet: ControlPacket): number[] {
+function payloadOf(packet: ControlPacket): Buffer {
   switch (packet.type) {
     case packetType.DIAL_REQ:
-      return lengthField(2, [
-        ...textField(1, packet.protocol),
-        ...textField(2, packet.address),
-        ...randomField(3, packet.random),
-      ])
+      return bytesField(
+        2,
+        textField(1, packet.protocol),
+        textField(2, packet.address),
+        int64Field(3, packet.random),
+      )
     case packetType.DIAL_RSP:
-      return lengthField(3, [
-        ...textField(1, packet.error),
-        ...numberField(2, packet.connectId),
-        ...randomField(3, packet.random),
-      ])
+      return bytesField(
+        3,
+        textField(1, packet.error),
+        uintField(2, packet.connectId),
+        int64Field(3, packet.random),
+      )
     case packetType.CLOSE_REQ:
-      return lengthField(5, numberField(1, packet.connectId))
+      return bytesField(5, uintField(1, packet.connectId))
     case packetType.CLOSE_RSP:
-      return lengthField(6, [...textField(1, packet.error), ...numberField(2, packet.connectId)])
+      return bytesField(6, textField(1, packet.error), uintField(2, packet.connectId))
     case packetType.DIAL_CLS:
-      return lengthField(7, randomField(1, packet.random))
+      return bytesField(7, int64Field(1, packet.random))
     case packetType.DRAIN:
-      return lengthField(8, [])
+      return bytesField(8)
     case packetType.CREDIT:
-      return lengthField(100, [
-        ...numberField(1, packet.connectId),
-        ...numberField(2, packet.bytes),
-      ])
+      return bytesField(100, uintField(1, packet.connectId), uintField(2, packet.bytes))
     case packetType.FIN:
-      return lengthField(101, numberField(1, packet.connectId))
+      return bytesField(101, uintField(1, packet.connectId))
   }
 }
 
-function prefixed(message: readonly number[], followingBytes: number): Buffer {
-  const out = Buffer.allocUnsafe(prefixBytes + message.length)
-  out[0] = 0
-  out.writeUInt32BE(message.length + followingBytes, 1)
-  for (let index = 0; index < message.length; index++)
-    out[prefixBytes + index] = message[index] ?? 0
-  return out
+/** Runs an encoder. @throws ProtocolError if a number cannot be encoded exactly */
+function encoding(encode: () => Buffer): Buffer {
+  try {
+    return encode()
+  } catch (error) {
+    if (!(error instanceof ProtobufError)) throw error
+    throw new ProtocolError(error.message)
+  }
 }
 
-/** A packet as a gRPC message, prefix and all. */
-export function encodePacket(packet: ControlPacket): Buffer {
-  return prefixed(
-    [...numberField(1, packet.type), ...numberField(9, packet.dest), ...payloadOf(packet)],
-    0,
-  )
-}
+/** Encodes a packet as a gRPC message with its prefix. @throws ProtocolError */
+export const encodePacket = (packet: ControlPacket): Buffer =>
+  encoding(() => {
+    const parts = [uintField(1, packet.type), uintField(9, packet.dest), payloadOf(packet)]
+    const prefix = Buffer.alloc(messagePrefixBytes)
+    const message = Buffer.concat([prefix, ...parts])
+    message.writeUInt32BE(message.length - messagePrefixBytes, 1)
+    return message
+  })
+
+const typeTag = tagOf(1, wireType.varint)
+const destTag = tagOf(9, wireType.varint)
+const dataTag = tagOf(4, wireType.bytes)
+const connectIdTag = tagOf(1, wireType.varint)
+const payloadTag = tagOf(3, wireType.bytes)
 
 /**
- * The bytes that go before the payload of a DATA packet, gRPC prefix and all.
- * The payload is the last thing in the message, so that it can be sent without being copied.
+ * Encodes everything before the payload of a DATA packet, with the gRPC prefix. The payload comes last in the message, so
+ * that it is sent without being copied. All tags and `dest` are one byte long. @throws ProtocolError
  */
-export function encodeDataHead(connectId: number, dest: number, payloadBytes: number): Buffer {
-  const inner: number[] = numberField(1, connectId)
-  inner.push(0x1a)
-  pushVarint(inner, payloadBytes)
-  const head: number[] = [0x08, packetType.DATA]
-  if (dest !== 0) head.push(0x48, dest)
-  head.push(0x22)
-  pushVarint(head, inner.length + payloadBytes)
-  for (const byte of inner) head.push(byte)
-  return prefixed(head, payloadBytes)
-}
+export const encodeDataHead = (connectId: number, dest: number, payloadBytes: number): Buffer =>
+  encoding(() => {
+    const idBytes = connectId === 0 ? 0 : 1 + varintBytes(connectId)
+    const innerBytes = idBytes + 1 + varintBytes(payloadBytes) + payloadBytes
+    const bodyBytes = 2 + (dest === 0 ? 0 : 2) + 1 + varintBytes(innerBytes) + innerBytes
+    const out = Buffer.allocUnsafe(messagePrefixBytes + bodyBytes - payloadBytes)
+    out[0] = 0
+    out.writeUInt32BE(bodyBytes, 1)
+    let at = messagePrefixBytes
+    out[at++] = typeTag
+    out[at++] = packetType.DATA
+    if (dest !== 0) {
+      out[at++] = destTag
+      out[at++] = dest
+    }
+    out[at++] = dataTag
+    at = writeVarint(out, at, innerBytes)
+    if (connectId !== 0) {
+      out[at++] = connectIdTag
+      at = writeVarint(out, at, connectId)
+    }
+    out[at++] = payloadTag
+    writeVarint(out, at, payloadBytes)
+    return out
+  })

@@ -1,6 +1,6 @@
 import { SallyportError } from '../../core/index.ts'
 
-/** The numbers of the packet types on the wire; 100 and above are ours. */
+/** Packet types on the wire; 100 and above are extensions of Sallyport. */
 export const packetType = {
   DIAL_REQ: 0,
   DIAL_RSP: 1,
@@ -13,16 +13,13 @@ export const packetType = {
   FIN: 101,
 } as const
 
-/** A packet type's name, as metrics and logs show it. */
+/** The name of a packet type in metrics and logs. */
 export type PacketTypeName = keyof typeof packetType
 
-/**
- * The network in which a connection's target lies (field 9).
- * Konnectivity leaves it out, which means the node network.
- */
+/** The network of a connection's target (field 9). Konnectivity does not send it: the node network. */
 export const destination = { unset: 0, controlPlane: 1, node: 2 } as const
 
-/** The destination that a number on the wire stands for; one that is not known, as if it was left out. */
+/** The destination for a number on the wire; an unknown one counts as unset. */
 export const destinationOf = (value: number): number =>
   value === destination.controlPlane || value === destination.node ? value : destination.unset
 
@@ -31,16 +28,16 @@ interface Directed {
   readonly dest: number
 }
 
-/** Asks the other end to connect. */
+/** Requests a connection. */
 export interface DialRequest extends Directed {
   readonly type: typeof packetType.DIAL_REQ
   readonly protocol: string
   readonly address: string
-  /** Names the dial until it has a connection id; 63 bits at random. */
+  /** Identifies the dial until it has a connection id; 63 random bits. */
   readonly random: bigint
 }
 
-/** Answers a dial: connected if `error` is empty. */
+/** Response to a dial: connected if `error` is empty. */
 export interface DialResponse extends Directed {
   readonly type: typeof packetType.DIAL_RSP
   readonly error: string
@@ -48,44 +45,44 @@ export interface DialResponse extends Directed {
   readonly random: bigint
 }
 
-/** Asks the other end to close a connection. */
+/** Requests that a connection is closed. */
 export interface CloseRequest extends Directed {
   readonly type: typeof packetType.CLOSE_REQ
   readonly connectId: number
 }
 
-/** Says that a connection is closed. */
+/** Reports that a connection is closed. */
 export interface CloseResponse extends Directed {
   readonly type: typeof packetType.CLOSE_RSP
   readonly error: string
   readonly connectId: number
 }
 
-/** Takes a dial back. */
+/** Cancels a dial. */
 interface CloseDial extends Directed {
   readonly type: typeof packetType.DIAL_CLS
   readonly random: bigint
 }
 
-/** Says that the sender goes soon. */
+/** Announces that the sender shuts down. */
 interface Drain extends Directed {
   readonly type: typeof packetType.DRAIN
 }
 
-/** Lets the other end send so many more bytes on a connection. */
+/** Grants the peer more bytes on a connection. */
 export interface Credit extends Directed {
   readonly type: typeof packetType.CREDIT
   readonly connectId: number
   readonly bytes: number
 }
 
-/** Says that no more bytes follow in this direction of a connection. */
+/** Ends one direction of a connection. */
 export interface Fin extends Directed {
   readonly type: typeof packetType.FIN
   readonly connectId: number
 }
 
-/** Every packet but DATA, whose bytes are handed over as they come. */
+/** Every packet except DATA, whose payload is passed on as it arrives. */
 export type ControlPacket =
   | DialRequest
   | DialResponse
@@ -103,17 +100,17 @@ export interface Data extends Directed {
   readonly data: Buffer
 }
 
-/** A packet of a type that we do not know. */
+/** A packet of an unknown type. */
 export interface UnknownPacket {
   readonly type: undefined
   readonly wireType: number
 }
 
-/** The other end sent bytes that are not the tunnel's protocol; the link cannot go on. */
+/** The peer violated the tunnel protocol; the link has to end. */
 export class ProtocolError extends SallyportError {
   readonly code = 'TUNNEL_PROTOCOL_ERROR'
 
-  constructor(what: string) {
-    super(`the other end of the link broke the tunnel protocol: ${what}`)
+  constructor(problem: string) {
+    super(`peer violated the tunnel protocol: ${problem}`)
   }
 }

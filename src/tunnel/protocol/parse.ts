@@ -1,3 +1,4 @@
+import { ProtobufReader, tagOf, wireType } from '../../grpc/index.ts'
 import {
   type ControlPacket,
   type Data,
@@ -6,13 +7,14 @@ import {
   packetType,
   type UnknownPacket,
 } from './packet.ts'
-import { cutOff, WireReader } from './wire-reader.ts'
 
-/** The tag of a field with a number, and of one with a length. */
-const number = (field: number): number => field << 3
-const lengthy = (field: number): number => (field << 3) | 2
+const varint = (field: number): number => tagOf(field, wireType.varint)
+const bytesTag = (field: number): number => tagOf(field, wireType.bytes)
 
-/** The fields that payloads have, under the names that they share. */
+/** Longer addresses and error texts are cut: they would only fill memory and logs. */
+const maxTextBytes = 1_024
+
+/** Fields of all payloads, under shared names. */
 interface Payload {
   text1: string
   text2: string
@@ -22,83 +24,88 @@ interface Payload {
   bytes: Buffer
 }
 
-type FieldReader = (payload: Payload, reader: WireReader) => void
+type FieldReader = (payload: Payload, reader: ProtobufReader) => void
+/** Readers of a payload's fields by tag. */
 type Shape = ReadonlyMap<number, FieldReader>
 
+function readText(reader: ProtobufReader): string {
+  const text = reader.bytes()
+  return text.toString('utf8', 0, Math.min(text.length, maxTextBytes))
+}
+
 const text1: FieldReader = (payload, reader) => {
-  payload.text1 = reader.text()
+  payload.text1 = readText(reader)
 }
 const text2: FieldReader = (payload, reader) => {
-  payload.text2 = reader.text()
+  payload.text2 = readText(reader)
 }
 const number1: FieldReader = (payload, reader) => {
-  payload.number1 = reader.safeInteger('a connection id')
+  payload.number1 = reader.safeUint()
 }
 const number2: FieldReader = (payload, reader) => {
-  payload.number2 = reader.safeInteger('a number of bytes')
+  payload.number2 = reader.safeUint()
 }
 const random: FieldReader = (payload, reader) => {
-  payload.random = reader.int64()
+  payload.random = reader.int64BigInt()
 }
 const bytes: FieldReader = (payload, reader) => {
-  const { start, end } = reader.span()
-  payload.bytes = reader.bytes.subarray(start, end)
+  payload.bytes = reader.bytes()
 }
 
 const shapes: ReadonlyMap<number, Shape> = new Map<number, Shape>([
   [
     2,
     new Map([
-      [lengthy(1), text1],
-      [lengthy(2), text2],
-      [number(3), random],
+      [bytesTag(1), text1],
+      [bytesTag(2), text2],
+      [varint(3), random],
     ]),
   ],
   [
     3,
     new Map([
-      [lengthy(1), text1],
-      [number(2), number1],
-      [number(3), random],
+      [bytesTag(1), text1],
+      [varint(2), number1],
+      [varint(3), random],
     ]),
   ],
   [
     4,
     new Map([
-      [number(1), number1],
-      [lengthy(3), bytes],
+      [varint(1), number1],
+      [bytesTag(3), bytes],
     ]),
   ],
-  [5, new Map([[number(1), number1]])],
+  [5, new Map([[varint(1), number1]])],
   [
     6,
     new Map([
-      [lengthy(1), text1],
-      [number(2), number1],
+      [bytesTag(1), text1],
+      [varint(2), number1],
     ]),
   ],
-  [7, new Map([[number(1), random]])],
+  [7, new Map([[varint(1), random]])],
   [8, new Map()],
   [
     100,
     new Map([
-      [number(1), number1],
-      [number(2), number2],
+      [varint(1), number1],
+      [varint(2), number2],
     ]),
   ],
-  [101, new Map([[number(1), number1]])],
+  [101, new Map([[varint(1), number1]])],
 ])
 
 const noBytes = Buffer.alloc(0)
 
-function readTag(reader: WireReader): number {
-  const tag = reader.varint()
-  if (tag === cutOff) throw new ProtocolError('a packet ends within a field')
-  if (tag < 8 || tag > 0xffff_ffff) throw new ProtocolError('a field has no number')
-  return tag
+/** Skips an unknown field. Groups are refused: no version of the protocol has one. */
+function skip(reader: ProtobufReader, tag: number): void {
+  const type = tag % 8
+  if (type === wireType.groupStart) throw new ProtocolError('packet contains a group')
+  reader.skip(type)
 }
 
-function readPayload(reader: WireReader, shape: Shape): Payload {
+function readPayload(reader: ProtobufReader, shape: Shape): Payload {
   const payload: Payload = {
     text1: '',
     text2: '',
@@ -107,11 +114,11 @@ function readPayload(reader: WireReader, shape: Shape): Payload {
     random: 0n,
     bytes: noBytes,
   }
-  while (reader.position < reader.end) {
-    const tag = readTag(reader)
+  while (!reader.isAtEnd) {
+    const tag = reader.tag()
     const read = shape.get(tag)
     if (read) read(payload, reader)
-    else reader.skip(tag)
+    else skip(reader, tag)
   }
   return payload
 }
@@ -119,33 +126,30 @@ function readPayload(reader: WireReader, shape: Shape): Payload {
 interface Envelope {
   type: number
   dest: number
-  /** The payload's field number and what it holds; of several the last one counts, as protobuf has it. */
+  /** Field number and content of the payload; the last one counts, as in protobuf. */
   field: number
   payload: Payload | undefined
 }
 
-function readEnvelope(reader: WireReader): Envelope {
+function readEnvelope(reader: ProtobufReader): Envelope {
   const envelope: Envelope = { type: 0, dest: 0, field: 0, payload: undefined }
-  while (reader.position < reader.end) {
-    const tag = readTag(reader)
+  while (!reader.isAtEnd) {
+    const tag = reader.tag()
     const field = Math.floor(tag / 8)
-    const shape = tag % 8 === 2 ? shapes.get(field) : undefined
-    if (tag === number(1)) envelope.type = reader.varint()
-    else if (tag === number(9)) envelope.dest = reader.varint()
+    const shape = tag % 8 === wireType.bytes ? shapes.get(field) : undefined
+    if (tag === varint(1)) envelope.type = reader.uint64()
+    else if (tag === varint(9)) envelope.dest = reader.uint64()
     else if (shape) {
-      const { start, end } = reader.span()
       envelope.field = field
-      envelope.payload = readPayload(new WireReader(reader.bytes, start, end), shape)
-    } else reader.skip(tag)
+      envelope.payload = readPayload(reader.message(), shape)
+    } else skip(reader, tag)
   }
-  if (envelope.type === cutOff || envelope.dest === cutOff)
-    throw new ProtocolError('a packet ends within a number')
   return envelope
 }
 
 type Build = (payload: Payload, dest: number) => ControlPacket | Data
 
-/** The payload's field and the packet that comes of it, by type. */
+/** The field of the payload and how to build the packet, by type. */
 const builders: ReadonlyMap<number, { readonly field: number; readonly build: Build }> = new Map<
   number,
   { field: number; build: Build }
@@ -230,17 +234,21 @@ const builders: ReadonlyMap<number, { readonly field: number; readonly build: Bu
   ],
 ])
 
-/** Reads a whole packet; `data` of a DATA packet is a part of the same memory. */
+/**
+ * Parses a complete packet; `data` of a DATA packet shares the memory.
+ * @throws ProtobufError
+ * @throws ProtocolError
+ */
 export function parsePacket(
   message: Buffer,
   start = 0,
   end = message.length,
 ): ControlPacket | Data | UnknownPacket {
-  const envelope = readEnvelope(new WireReader(message, start, end))
+  const envelope = readEnvelope(new ProtobufReader(message, undefined, start, end))
   const builder = builders.get(envelope.type)
   if (!builder) return { type: undefined, wireType: envelope.type }
-  // A type without its payload crashes some ends of this protocol; here it is an error like any other.
+  // A type without its payload crashes other implementations.
   if (envelope.payload === undefined || envelope.field !== builder.field)
-    throw new ProtocolError('a packet lacks the payload of its type')
+    throw new ProtocolError('packet lacks the payload of its type')
   return builder.build(envelope.payload, destinationOf(envelope.dest))
 }

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import type { Clock, ClusterView, Logger, UserInfo } from '../../core/index.ts'
+import type { CallRequest } from '../../grpc/index.ts'
 import { sourceOf } from '../addresses/source.ts'
-import type { LinkRequest } from '../grpc/index.ts'
 import { FairLimit } from '../ports/fair-limit.ts'
 import { type AgentIdentity, identityOfCertificate, identityOfToken } from './agent-identity.ts'
 import { AgentRefused, ClientDistrusted } from './agent-registry.ts'
@@ -37,7 +37,7 @@ export class AgentAdmission {
   /** The review of a connection's last token. */
   readonly #reviews = new WeakMap<Socket, Promise<unknown>>()
   /** By request: streams of one connection may bring different tokens. */
-  readonly #identities = new WeakMap<LinkRequest, AgentIdentity>()
+  readonly #identities = new WeakMap<CallRequest, AgentIdentity>()
   readonly #places: FairLimit
   readonly #placed = new WeakSet<Socket>()
   #trust: ClientTrust | undefined
@@ -59,7 +59,7 @@ export class AgentAdmission {
   }
 
   /** Lets an agent in, or throws AgentRefused or AgentMetadataInvalid. */
-  async admit(request: LinkRequest): Promise<void> {
+  async admit(request: CallRequest): Promise<void> {
     const { metadata, socket, signal } = request
     this.#checkCertificate(socket)
     const user = await this.#reviewInTurn(metadata, socket, signal)
@@ -79,7 +79,7 @@ export class AgentAdmission {
   }
 
   /** Who the agent of an admitted request has proven to be. */
-  identityOf(request: LinkRequest): AgentIdentity {
+  identityOf(request: CallRequest): AgentIdentity {
     const identity = this.#identities.get(request)
     if (!identity) throw new TypeError('the request was not admitted')
     return identity
@@ -98,7 +98,7 @@ export class AgentAdmission {
 
   /** One after another: a review asks the cluster, and whoever causes it has proven nothing yet. */
   async #reviewInTurn(
-    metadata: LinkRequest['metadata'],
+    metadata: CallRequest['metadata'],
     socket: Socket,
     signal: AbortSignal,
   ): Promise<UserInfo | undefined> {

@@ -1,16 +1,12 @@
 import type { Server } from 'node:net'
 import { longestTimerMs } from '../../core/index.ts'
+import type { CallRequest, Keepalive } from '../../grpc/index.ts'
 import { plainAddress, sourceOf } from '../addresses/source.ts'
-import {
-  createGrpcService,
-  type GrpcService,
-  type Keepalive,
-  type LinkRequest,
-} from '../grpc/index.ts'
 import {
   allCapabilities,
   BufferBudgets,
   defaultLinkLimits,
+  LinkServer,
   type PacketTally,
 } from '../link/index.ts'
 import { ConnectionLimit } from '../ports/connection-limit.ts'
@@ -64,7 +60,7 @@ const maxNewStreams = 100
 /** The port on which agents connect: TLS, and a client certificate or a token for each. */
 export class AgentPort {
   readonly #parts: AgentPortParts
-  readonly #service: GrpcService
+  readonly #links: LinkServer
   readonly #admission: AgentAdmission
   readonly #strangers: ConnectionLimit
   readonly #sparseLog: SparseLog
@@ -79,7 +75,7 @@ export class AgentPort {
     this.#strangers = strangersAt('agent', this.#sparseLog)
     const limits = { ...defaultLinkLimits, ...config.limits }
     const budgets = new BufferBudgets(limits.peerBufferBytes)
-    this.#service = createGrpcService({
+    this.#links = new LinkServer({
       path: '/AgentService/Connect',
       maxStreams,
       maxNewStreams,
@@ -101,7 +97,7 @@ export class AgentPort {
 
   /** Streams of agents. */
   get streamCount(): number {
-    return this.#service.linkCount
+    return this.#links.linkCount
   }
 
   get port(): number {
@@ -120,7 +116,7 @@ export class AgentPort {
       log,
     })
     this.#admission.follow(this.#tls)
-    const server = this.#service.secureServer(this.#tls.options)
+    const server = this.#links.secureServer(this.#tls.options)
     this.#tls.follow(server)
     this.#strangers.watch(server)
     this.#server = server
@@ -136,10 +132,10 @@ export class AgentPort {
 
   close(): void {
     this.stopAccepting()
-    this.#service.close()
+    this.#links.close()
   }
 
-  async #authenticate(request: LinkRequest) {
+  async #authenticate(request: CallRequest) {
     const { serverId, serverCount } = this.#parts.config
     try {
       await this.#admission.admit(request)

@@ -10,8 +10,8 @@ import {
   type UserInfo,
   withinTime,
 } from '../../core/index.ts'
+import type { Metadata } from '../../grpc/index.ts'
 import { plainAddress } from '../addresses/source.ts'
-import type { LinkRequest } from '../grpc/index.ts'
 import { AgentRefused, AgentUnjudged } from './agent-registry.ts'
 
 /** Which tokens are an agent's. */
@@ -21,8 +21,6 @@ export interface TokenCheckParts {
   readonly serviceAccount: string
   readonly audience: string
 }
-
-type Metadata = Readonly<Record<string, readonly string[]>>
 
 /** Lets an agent in and returns its user, or throws AgentRefused. */
 export type AgentCheck = (metadata: Metadata, signal: AbortSignal) => Promise<UserInfo>
@@ -113,10 +111,8 @@ export interface TokenWatchParts {
   readonly log: Logger
 }
 
-type Metadata_tokenWatch = LinkRequest['metadata']
-
 interface Watched {
-  readonly metadata: Metadata_tokenWatch
+  readonly metadata: Metadata
   /** On the clock; nothing if the token does not say. */
   readonly expiresAt: number | undefined
   /** On the monotonic clock. */
@@ -145,7 +141,7 @@ export class TokenWatch {
   }
 
   /** Watches the token by which a connection was let in just now. */
-  follow(socket: Socket, metadata: Metadata_tokenWatch): void {
+  follow(socket: Socket, metadata: Metadata): void {
     if (socket.destroyed) return
     if (!this.#watched.has(socket)) {
       socket.once('close', () => clearTimeout(this.#timers.get(socket)))
@@ -217,7 +213,7 @@ export class TokenWatch {
 const spread = (ms: number): number => ms * (0.8 + 0.4 * Math.random())
 
 /** Only decides when to ask; whether the token is good is for the cluster to say. */
-function expiryIn(metadata: Metadata_tokenWatch): number | undefined {
+function expiryIn(metadata: Metadata): number | undefined {
   try {
     const [, payload = ''] = bearerIn(metadata).split('.')
     const claims: unknown = JSON.parse(Buffer.from(payload, 'base64url').toString())

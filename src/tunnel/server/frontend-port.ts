@@ -2,7 +2,7 @@ import type { Server, Socket } from 'node:net'
 import type { TlsOptions } from 'node:tls'
 import type { Clock, Logger } from '../../core/index.ts'
 import { plainAddress } from '../addresses/source.ts'
-import { createGrpcService } from '../grpc/index.ts'
+import { LinkServer } from '../link/index.ts'
 import type { ConnectionLimit } from '../ports/connection-limit.ts'
 import { listen, portOf, stopListening } from '../ports/listen.ts'
 import { SparseLog } from '../sampled-log.ts'
@@ -116,7 +116,7 @@ export class FrontEndPort {
 
 function grpcProtocol(parts: FrontEndPortParts, admit: Admit): Protocol {
   const { config, hub, metrics, log } = parts
-  const service = createGrpcService({
+  const links = new LinkServer({
     path: '/ProxyService/Proxy',
     capabilities: [],
     log,
@@ -138,11 +138,11 @@ function grpcProtocol(parts: FrontEndPortParts, admit: Admit): Protocol {
     onLink: (link) => serveFrontEndLink(link, { hub, metrics, log }),
   })
   return {
-    secureServer: (tls) => service.secureServer(tls),
-    cleartextServer: () => service.cleartextServer(),
-    close: () => service.close(),
+    secureServer: (tls) => links.secureServer(tls),
+    cleartextServer: () => links.cleartextServer(),
+    close: () => links.close(),
     get count() {
-      return service.linkCount
+      return links.linkCount
     },
   }
 }

@@ -4,10 +4,18 @@ import { connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join as joinPath } from 'node:path'
 import { type ClusterView, type Logger, silentLogger, systemClock } from '../../core/index.ts'
+import type { ClientTls } from '../../grpc/index.ts'
 import { labAuthority, labClient, labMaterial } from '../../http/tls-lab.suite.ts'
 import type { CertificateAuthority } from '../../pki/index.ts'
-import { type ConnectLinkOptions, connectLink, type LinkTls } from '../grpc/index.ts'
-import { allCapabilities, type Capability, join, type Link, socketLeg } from '../link/index.ts'
+import {
+  allCapabilities,
+  type Capability,
+  type ConnectLinkOptions,
+  connectLink,
+  join,
+  type Link,
+  socketLeg,
+} from '../link/index.ts'
 import { portOf } from '../ports/listen.ts'
 import type { RevocationList } from './client-trust.ts'
 import type { TunnelServerConfig } from './config.ts'
@@ -177,7 +185,7 @@ export class TunnelLab {
   }
 
   /** Opens a link as kube-apiserver does, on the unix socket unless `tls` is given. */
-  async frontEndLink(tls?: LinkTls): Promise<Link> {
+  async frontEndLink(tls?: ClientTls): Promise<Link> {
     const capabilities: readonly Capability[] = []
     const link = await connectLink({
       host: '127.0.0.1',

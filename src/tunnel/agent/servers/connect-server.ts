@@ -1,7 +1,7 @@
 import { type Logger, readGivenFile, SallyportError, Secret } from '../../../core/index.ts'
 import { tunnelThrough } from '../../../credentials/proxy/index.ts'
 import { showHostPort } from '../../addresses.ts'
-import type { ConnectLinkOptions } from '../../grpc/index.ts'
+import type { ConnectLinkOptions } from '../../link/index.ts'
 import { allCapabilities, type Link, type PacketTally } from '../../link/index.ts'
 import type { ServerAddress } from './server-addresses.ts'
 

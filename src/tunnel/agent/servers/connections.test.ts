@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type Clock, systemClock } from '../../../core/index.ts'
-import type { ConnectLinkOptions } from '../../grpc/index.ts'
+import type { ConnectLinkOptions } from '../../link/index.ts'
 import { AgentLab, LogLines, labCa } from '../agent-lab.suite.ts'
 import { FakeLink, type FakeLinkOptions } from '../fake-link.suite.ts'
 import type { Connect } from './connect-server.ts'

@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream'
-import { HeldChunks } from '../../../grpc/http2/index.ts'
+import { HeldChunks } from '../../../core/index.ts'
 import { type Leg, type LegEvents, socketLeg } from '../../link/index.ts'
 
 /**

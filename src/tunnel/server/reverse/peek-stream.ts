@@ -1,4 +1,4 @@
-import { HeldChunks } from '../../../grpc/http2/index.ts'
+import { HeldChunks } from '../../../core/index.ts'
 import type { Leg, LegEvents } from '../../link/index.ts'
 
 /** How much of a leg may be looked at, and for how long. */

@@ -7,7 +7,7 @@ import { systemClock } from '../../core/index.ts'
 import { Http2Connection } from './connection.ts'
 import { frame, frameFlag, frameHeader, frameType, numberFrame, preface } from './frames.ts'
 import { encodeHeaders } from './hpack.ts'
-import type { Http2Stream } from './http2-stream.ts'
+import type { Http2Stream } from './stream.ts'
 
 const closers: (() => unknown)[] = []
 afterEach(async () => {
@@ -67,8 +67,13 @@ const echo = ({ stream }: Served): void => {
 }
 
 const opening = Buffer.concat([preface, frame(frameType.SETTINGS, 0, 0, Buffer.alloc(0))])
+const requestFields = [
+  [':method', 'POST'],
+  [':scheme', 'http'],
+  [':path', '/'],
+] as const
 const request = (streamId: number, flags = frameFlag.END_HEADERS): Buffer =>
-  frame(frameType.HEADERS, flags, streamId, encodeHeaders([[':method', 'POST']]))
+  frame(frameType.HEADERS, flags, streamId, encodeHeaders(requestFields))
 
 describe('against node:http2', () => {
   test('[TUN-W3] headers, more bytes than any window, and trailers go both ways', async () => {
@@ -153,12 +158,16 @@ describe('what a connection bears', () => {
       arrived()
     })
     const socket = await connectRaw(port)
-    const block = encodeHeaders([[':authority', '/etc/kubernetes/konnectivity.socket']])
+    const fields = [
+      ...requestFields,
+      [':authority', '/etc/kubernetes/konnectivity.socket'],
+    ] as const
+    const block = encodeHeaders(fields)
     socket.write(
       Buffer.concat([opening, frame(frameType.HEADERS, frameFlag.END_HEADERS, 1, block)]),
     )
     await came
-    expect(seen[0]?.fields).toEqual([[':authority', '/etc/kubernetes/konnectivity.socket']])
+    expect(seen[0]?.fields).toEqual(fields)
   })
 
   test('[TUN-W3] padding, priorities, continued headers and unknown frames are understood', async () => {
@@ -179,7 +188,7 @@ describe('what a connection bears', () => {
       })
     })
     const socket = await connectRaw(port)
-    const block = encodeHeaders([[':method', 'POST']])
+    const block = encodeHeaders(requestFields)
     const padded = Buffer.concat([
       Buffer.from([3]),
       Buffer.alloc(5),
@@ -253,7 +262,7 @@ describe('what a connection refuses', () => {
       answer = Buffer.concat([answer, chunk])
     })
     socket.write(Buffer.concat(chunks))
-    expect(await closed).toMatchObject({ code: 'TUNNEL_HTTP2_ERROR' })
+    expect(await closed).toMatchObject({ code: 'HTTP2_ERROR' })
     if (!socket.readableEnded) await once(socket, 'end')
     expect(answer.includes(frameHeader(frameType.GOAWAY, 0, 0, 8))).toBe(true)
   })

@@ -14,8 +14,9 @@ import {
 import { encodeHeaders } from '../../grpc/http2/hpack.ts'
 import { type HeaderField, Http2Connection } from '../../grpc/http2/index.ts'
 import { maxQueuedBytes, maxSocketBytes } from '../../grpc/http2/limits.ts'
+import type { Authentication } from '../../grpc/index.ts'
 import { encodeDataHead, encodePacket, packetType } from '../protocol/index.ts'
-import { type Admission, createGrpcService, type GrpcServiceOptions } from './index.ts'
+import { LinkServer, type LinkServerOptions } from './index.ts'
 
 /** A connection whose peer is this test. It reads nothing of what is written, or everything. */
 class PeerSocket extends Duplex {
@@ -87,6 +88,7 @@ const again = Buffer.from([0xbe])
 const fields = (changes: Readonly<Record<string, string>> = {}): HeaderField[] =>
   Object.entries({
     ':method': 'POST',
+    ':scheme': 'http',
     ':path': '/AgentService/Connect',
     'content-type': 'application/grpc',
     agentid: 'a',
@@ -100,7 +102,10 @@ const headers = (streamId: number, block: Buffer, flags = 0): Buffer =>
 const requests = (changes: Readonly<Record<string, string>>, flags = 0, longest?: HeaderField) =>
   Array.from({ length: times }, (_, index) => {
     const long = longest ? [index === 0 ? remembered(longest) : again] : []
-    return headers(2 * index + 1, Buffer.concat([...long, encodeHeaders(fields(changes))]), flags)
+    const all = fields(changes)
+    const pseudo = encodeHeaders(all.filter(([name]) => name.startsWith(':')))
+    const regular = encodeHeaders(all.filter(([name]) => !name.startsWith(':')))
+    return headers(2 * index + 1, Buffer.concat([pseudo, ...long, regular]), flags)
   })
 
 const repeated = (...frames: readonly Buffer[]): Buffer[] =>
@@ -110,13 +115,13 @@ const onStreams = (make: (streamId: number) => readonly Buffer[]): Buffer[] =>
   Array.from({ length: times }, (_, index) => make(2 * index + 1)).flat()
 
 const block = encodeHeaders(fields())
-const admitted: Admission = { metadata: { serverid: 's', servercount: '1' } }
-const refusedByCheck: Admission = { grpcStatus: 2, message: 'no' }
+const admitted: Authentication = { metadata: { serverid: 's', servercount: '1' } }
+const refusedByCheck: Authentication = { grpcStatus: 2, message: 'no' }
 
 interface Flood {
   readonly type: keyof typeof frameType | 'unknown'
   readonly frames: () => readonly Buffer[]
-  readonly admission?: Admission
+  readonly admission?: Authentication
 }
 
 const data = (streamId: number, ...parts: readonly Buffer[]): Buffer =>
@@ -256,7 +261,7 @@ const floods: Readonly<Record<string, Flood>> = {
   },
 }
 
-type Service = Pick<GrpcServiceOptions, 'path' | 'maxStreams'>
+type Service = Pick<LinkServerOptions, 'path' | 'maxStreams'>
 const agentService: Service = { path: '/AgentService/Connect', maxStreams: 10 }
 /** As kube-apiserver uses it, with many streams. */
 const proxyService: Service = { path: '/ProxyService/Proxy', maxStreams: 1_000 }
@@ -272,8 +277,8 @@ const forService = (frames: readonly Buffer[], { path }: Service): Buffer[] => {
   })
 }
 
-function serve(socket: PeerSocket, admission: Admission, served = agentService): void {
-  const service = createGrpcService({
+function serve(socket: PeerSocket, admission: Authentication, served = agentService): void {
+  const service = new LinkServer({
     ...served,
     capabilities: [],
     log: silentLogger,
@@ -362,7 +367,7 @@ describe('a full queue', () => {
           data: () => {},
           dataEnds: () => {},
           frame: ({ payload }) => received.push(payload.toString()),
-          mustWait: () => isFull,
+          mustPause: () => isFull,
         },
         16_384,
         Buffer.alloc(0),
@@ -411,15 +416,15 @@ const smallSteps: Readonly<Record<string, (steps: number) => readonly Buffer[]>>
   ],
   'the first window of all streams': (steps) => [
     numberFrame(frameType.WINDOW_UPDATE, 0, 2 ** 30),
-    ...Array.from({ length: steps / 5_000 }, (_, frameIndex) =>
+    ...Array.from({ length: steps / 2_500 }, (_, frameIndex) =>
       frame(
         frameType.SETTINGS,
         0,
         0,
         Buffer.concat(
-          Array.from({ length: 5_000 }, (_each, index) => {
+          Array.from({ length: 2_500 }, (_each, index) => {
             const setting = Buffer.from([0, 4, 0, 0, 0, 0])
-            setting.writeUInt32BE(defaultWindowBytes + 5_000 * frameIndex + index + 1, 2)
+            setting.writeUInt32BE(defaultWindowBytes + 2_500 * frameIndex + index + 1, 2)
             return setting
           }),
         ),

@@ -4,21 +4,20 @@ import net, { type AddressInfo } from 'node:net'
 import tls from 'node:tls'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { silentLogger } from '../../core/index.ts'
+import type { Authentication, CallRequest } from '../../grpc/index.ts'
 import {
   generateEcKey,
   issueAuthorityCertificate,
   issueKeyAndCertificate,
   privateKeyPem,
 } from '../../pki/index.ts'
-import type { Link } from '../link/index.ts'
 import { encodePacket, packetType } from '../protocol/index.ts'
 import {
-  type Admission,
   type ConnectLinkOptions,
   connectLink,
-  createGrpcService,
-  type GrpcServiceOptions,
-  type LinkRequest,
+  type Link,
+  LinkServer,
+  type LinkServerOptions,
 } from './index.ts'
 
 const closers: (() => unknown)[] = []
@@ -40,8 +39,8 @@ async function listening(server: net.Server): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-interface Setup extends Partial<GrpcServiceOptions> {
-  readonly answer?: Admission | Error
+interface Setup extends Partial<LinkServerOptions> {
+  readonly answer?: Authentication | Error
   readonly tls?: tls.TlsOptions
 }
 
@@ -49,9 +48,9 @@ async function serve({
   answer = { metadata: { serverID: 's1', serverCount: '2' } },
   ...given
 }: Setup = {}) {
-  const requests: LinkRequest[] = []
+  const requests: CallRequest[] = []
   const links: Link[] = []
-  const service = createGrpcService({
+  const service = new LinkServer({
     path: '/AgentService/Connect',
     capabilities: ['rdial', 'credit', 'halfclose'],
     log: silentLogger,
@@ -114,6 +113,7 @@ test('[TUN-F18] who is not let in wins no time by asking again', async () => {
   const { session } = await ask(port, {})
   let asked = 1
   const again = setInterval(() => {
+    if (session.closed || session.destroyed) return
     session.request({ ':path': '/AgentService/Connect' }).on('error', () => {})
     asked++
   }, 20)
@@ -219,8 +219,8 @@ describe('a request', () => {
   })
 
   test('the signal of a request aborts when its peer goes away', async () => {
-    let seen: (request: LinkRequest) => void = () => {}
-    const asked = new Promise<LinkRequest>((resolve) => {
+    let seen: (request: CallRequest) => void = () => {}
+    const asked = new Promise<CallRequest>((resolve) => {
       seen = resolve
     })
     const { port } = await serve({
@@ -285,7 +285,7 @@ describe('connecting', () => {
     await expect(connectTo(port)).rejects.toMatchObject({ code: 'TUNNEL_LINK_UNREACHABLE' })
   })
 
-  test('a port where nobody listens is reported', async () => {
+  test('a port without a listener is reported', async () => {
     await expect(connectTo(1)).rejects.toMatchObject({ code: 'TUNNEL_LINK_UNREACHABLE' })
   })
 
@@ -311,7 +311,7 @@ describe('connecting', () => {
     })
     link.start(events)
     for (const socket of sockets) socket.unpipe().pause()
-    expect((await link.ended).error?.message).toMatch(/does not answer/)
+    expect((await link.ended).error?.message).toMatch(/does not respond to keepalive pings/)
     for (const socket of sockets) socket.destroy()
   })
 

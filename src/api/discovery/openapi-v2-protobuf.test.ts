@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { each, flag, inside, message, named, text, type Writer } from './protobuf-writer.ts'
+import { each, flag, inside, message, named, text, type Writer } from './openapi-v2-protobuf.ts'
 
 const shown = (write: Writer, value: unknown) => write(value).toString('hex')
 
