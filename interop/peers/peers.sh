@@ -18,6 +18,8 @@ konnectivity-agent-0.36       konnectivity-0.36  sigs.k8s.io/apiserver-network-p
 chisel-1.11                   chisel-1.11        github.com/jpillora/chisel           .
 kube-rbac-proxy-0.19          kube-rbac-proxy-0.19  github.com/brancz/kube-rbac-proxy      cmd/kube-rbac-proxy
 oauth2-proxy-7.15             oauth2-proxy-7.15  github.com/oauth2-proxy/oauth2-proxy/v7  .
+h2spec-2.2                    h2spec-2.2         github.com/summerwind/h2spec         cmd/h2spec
+grpc-greeter-1.81             grpc-greeter-1.81  google.golang.org/grpc/examples      helloworld/greeter_server
 informer                      ../go              sallyport/interop/go                 informer
 load                          ../go              sallyport/interop/go                 load
 tunnel-load                   ../go              sallyport/interop/go                 tunnel-load
@@ -34,6 +36,7 @@ peers_group() {
   case $1 in
     interop-go) echo 'informer load tunnel-load client-load workload openapi-v2' ;;
     guard-peers) echo 'kube-rbac-proxy-0.19 oauth2-proxy-7.15' ;;
+    grpc-peers) echo 'h2spec-2.2 grpc-greeter-1.81' ;;
     tunnel-peers) echo 'konnectivity-server-0.36 konnectivity-agent-0.36 chisel-1.11' ;;
     all) awk 'NF { print $1 }' <<<"$peers_table" ;;
     *) echo "$1" ;;
