@@ -14,20 +14,21 @@ export interface ChannelHost {
   readonly hasHalfClose: boolean
   readonly window: WindowSurroundings
   readonly maxUnreadBytes: number
-  /** Unread bytes at which a channel begins to press; it stops at half of that. */
+  /** Unread bytes at which a channel requests back-pressure; it ends at half of them. */
   readonly pressureBytes: number
   readonly closeAnswerMs: number
   readonly lastBytesMs: number
   send(type: PacketTypeName, bytes: Buffer): void
+  /** Gives the channel a turn to send. */
   enter(source: PayloadSource): void
   leave(source: PayloadSource): void
-  /** Bytes that nobody has read yet became more, or fewer. */
+  /** Unread bytes became more, or fewer. */
   unread(change: number): void
-  /** Bytes that wait to be sent became more, or fewer. */
+  /** Bytes queued for the peer became more, or fewer. */
   queued(change: number): void
   /** The channel's reader has fallen behind, or has caught up. */
   press(channel: LinkChannel, isPressing: boolean): void
-  /** The channel is over; its id is unknown from now on. */
+  /** The channel is closed; its id is unknown from now on. */
   forget(channel: LinkChannel): void
 }
 
@@ -39,8 +40,66 @@ export interface ChannelName {
   readonly isDialledByUs: boolean
 }
 
-/** Queued bytes at which the writer is told to go on. */
+/** Queued bytes below which the writer may continue. */
 const lowWaterBytes = 64 * 1024
+
+/** Our direction. Writes are accepted while it is open; FIN and CLOSE packets follow the queued bytes. */
+type Sending =
+  | 'open'
+  | 'fin due'
+  | 'fin sent'
+  | 'fin and close due'
+  | 'close due'
+  | 'close sent'
+  | 'closed'
+
+/** The peer's direction. Bytes that arrive after our `close` are discarded. */
+type Receiving = 'reading' | 'ended' | 'discarding' | 'discarded'
+
+type ChannelEvent =
+  /** Our writer ends its direction. */
+  | 'finish'
+  /** Our owner closes the channel. */
+  | 'close'
+  /** The queue is empty, and the packets that were due have been sent. */
+  | 'flushed'
+  /** The channel is aborted: queued bytes are dropped, and CLOSE is sent at once. */
+  | 'abort'
+  /** The peer has ended its direction. */
+  | 'peer ended'
+  /** Nothing is sent or received any more. */
+  | 'closed'
+
+type Transitions<State extends string> = Readonly<
+  Record<State, Partial<Record<ChannelEvent, State>>>
+>
+
+/** Possible in every state but the last. */
+const anyTime = { abort: 'close sent', closed: 'closed' } as const
+
+/** With half-close each direction ends by its own FIN. */
+const halfCloseSending: Transitions<Sending> = {
+  open: { finish: 'fin due', close: 'fin and close due', ...anyTime },
+  'fin due': { close: 'fin and close due', flushed: 'fin sent', ...anyTime },
+  'fin sent': { close: 'close due', ...anyTime },
+  'fin and close due': { flushed: 'close sent', ...anyTime },
+  'close due': { flushed: 'close sent', ...anyTime },
+  'close sent': anyTime,
+  closed: {},
+}
+
+/** Konnectivity's protocol has no half-close: the end of one direction closes the channel. */
+const plainSending: Transitions<Sending> = {
+  ...halfCloseSending,
+  open: { finish: 'close due', close: 'close due', ...anyTime },
+}
+
+const receiving: Transitions<Receiving> = {
+  reading: { 'peer ended': 'ended', close: 'discarding' },
+  ended: { close: 'discarded' },
+  discarding: { 'peer ended': 'discarded' },
+  discarded: {},
+}
 
 /** One tunnelled connection of a link. */
 export class LinkChannel implements Channel, PayloadSource {
@@ -49,118 +108,140 @@ export class LinkChannel implements Channel, PayloadSource {
   readonly isDialledByUs: boolean
   readonly #dest: number
   readonly #host: ChannelHost
+  readonly #sendTransitions: Transitions<Sending>
+  #sending: Sending = 'open'
+  #receiving: Receiving = 'reading'
   readonly #queue = new SendQueue()
   readonly #window: ReceiveWindow | undefined
-  readonly #standstill: Standstill
+  readonly #stall: Standstill
   #sendWindow: number
   #events: LegEvents | undefined
-  /** What came before `start`: data, then the end of it, then the channel's own. */
+  /** What arrived before `start`: data, then events. */
   readonly #earlyData = new HeldChunks()
-  #early: ((events: LegEvents) => void)[] = []
+  #earlyEvents: ((events: LegEvents) => void)[] = []
   #unread = 0
-  #isPressing = false
-  /** Bytes that the reader was done with so far. */
+  #hasPressure = false
+  /** Bytes that the reader has consumed so far. */
   consumedBytes = 0
-  #wantsDrained = false
-  /** What goes out once the queue is empty. */
-  #finIsDue = false
-  #closeIsDue = false
-  #takesWrites = true
-  #finIsSent = false
-  #finIsReceived = false
-  #closeIsSent = false
-  /** We have closed; whatever still comes is dropped. */
-  #isDeaf = false
-  #isOver = false
-  #answerTimer: NodeJS.Timeout | undefined
+  /** The writer waits for `drained`. */
+  #isWriterWaiting = false
+  #closeTimer: NodeJS.Timeout | undefined
 
   constructor(host: ChannelHost, name: ChannelName) {
     this.#host = host
+    this.#sendTransitions = host.hasHalfClose ? halfCloseSending : plainSending
     this.connectId = name.connectId
     this.address = name.address
     this.isDialledByUs = name.isDialledByUs
     this.#dest = name.dest
-    this.#standstill = new Standstill(
+    this.#stall = new Standstill(
       () => this.#queue.bytes,
-      () => this.#abort(new ChannelBroken('nobody took the last bytes')),
+      () => this.#abort(new ChannelBroken('peer does not read the last bytes')),
     )
     this.#window = host.hasCredit ? new ReceiveWindow(host.window) : undefined
     this.#sendWindow = host.hasCredit ? initialWindowBytes : Number.POSITIVE_INFINITY
+  }
+
+  #apply(event: ChannelEvent): void {
+    this.#sending = this.#sendTransitions[this.#sending][event] ?? this.#sending
+    this.#receiving = receiving[this.#receiving][event] ?? this.#receiving
+  }
+
+  get #isClosed(): boolean {
+    return this.#sending === 'closed'
+  }
+
+  get #hasPeerEnded(): boolean {
+    return this.#receiving === 'ended' || this.#receiving === 'discarded'
+  }
+
+  get #isDiscarding(): boolean {
+    return this.#receiving === 'discarding' || this.#receiving === 'discarded'
+  }
+
+  /** With half-close, CLOSE is never due before FIN has been sent. */
+  get #isFinSent(): boolean {
+    if (!this.#host.hasHalfClose) return false
+    return (
+      this.#sending === 'fin sent' ||
+      this.#sending === 'close due' ||
+      this.#sending === 'close sent'
+    )
   }
 
   get backlog(): number {
     return this.#queue.bytes
   }
 
-  /** Bytes that wait in either direction: handed over and not consumed, or not sent yet. */
+  /** Bytes in either direction: delivered and not consumed, or not sent yet. */
   get heldBytes(): number {
     return this.#unread + this.#queue.bytes
   }
 
   start(events: LegEvents): void {
     this.#events = events
-    const early = this.#early
-    this.#early = []
+    const early = this.#earlyEvents
+    this.#earlyEvents = []
     for (const chunk of this.#earlyData.take()) events.data(chunk)
     for (const report of early) report(events)
   }
 
   #report(report: (events: LegEvents) => void): void {
     if (this.#events) report(this.#events)
-    else this.#early.push(report)
+    else this.#earlyEvents.push(report)
   }
 
   write(chunk: Buffer): void {
-    if (!this.#takesWrites || chunk.length === 0) return
+    if (this.#sending !== 'open' || chunk.length === 0) return
     this.#queue.push(chunk)
-    if (this.#queue.bytes > lowWaterBytes) this.#wantsDrained = true
+    if (this.#queue.bytes > lowWaterBytes) this.#isWriterWaiting = true
     if (this.#sendWindow > 0) this.#host.enter(this)
     this.#host.queued(chunk.length)
   }
 
   consumed(bytes: number): void {
-    if (this.#isOver) return
+    if (this.#isClosed) return
     this.#unread -= bytes
     this.consumedBytes += bytes
     this.#host.unread(-bytes)
-    if (this.#isPressing && this.#unread < this.#host.pressureBytes / 2) this.#press(false)
+    if (this.#hasPressure && this.#unread < this.#host.pressureBytes / 2) this.#setPressure(false)
     this.#grant(bytes)
   }
 
-  #press(isPressing: boolean): void {
-    this.#isPressing = isPressing
-    this.#host.press(this, isPressing)
+  #setPressure(isOn: boolean): void {
+    this.#hasPressure = isOn
+    this.#host.press(this, isOn)
   }
 
   #grant(bytes: number): void {
-    const grant = this.#finIsReceived ? 0 : (this.#window?.consumed(bytes) ?? 0)
+    const grant = this.#hasPeerEnded ? 0 : (this.#window?.consumed(bytes) ?? 0)
     if (grant > 0) this.#send('CREDIT', { type: packetType.CREDIT, bytes: grant, ...this.#name() })
   }
 
   finish(): void {
-    if (!this.#takesWrites) return
-    this.#takesWrites = false
-    if (this.#host.hasHalfClose) this.#finIsDue = true
-    else this.#closeIsDue = true
+    if (this.#sending !== 'open') return
+    this.#apply('finish')
     this.#host.enter(this)
   }
 
   close(error?: Error): void {
-    if (this.#isOver || this.#isDeaf) return
-    this.#isDeaf = true
+    if (this.#isClosed || this.#isDiscarding) return
+    this.#apply('close')
     if (error) {
       this.#abort(error)
       return
     }
-    if (this.#takesWrites) this.finish()
-    this.#closeIsDue = !this.#closeIsSent
-    if (this.#queue.bytes > 0) this.#standstill.watch(this.#host.lastBytesMs)
+    if (this.#queue.bytes > 0) this.#stall.watch(this.#host.lastBytesMs)
     this.#host.enter(this)
   }
 
+  /** Closes at once; queued bytes are dropped. */
   #abort(error: Error): void {
     this.#dropQueue()
-    if (!this.#closeIsSent) this.#sendClose(publicMessage(error))
+    const isCloseSent = this.#sending === 'close sent'
+    // Sending may overflow the buffers of the link, which aborts this channel again.
+    this.#apply('abort')
+    if (!isCloseSent) this.#host.send(...this.#closePacket(publicMessage(error)))
     this.over(error)
   }
 
@@ -169,72 +250,67 @@ export class LinkChannel implements Channel, PayloadSource {
     this.#queue.clear()
   }
 
-  takeTurn(maxPayloadBytes: number, outgoing: Outgoing): boolean {
+  takeTurn(maxPayloadBytes: number, batch: Outgoing): boolean {
     const bytes = Math.min(maxPayloadBytes, this.#sendWindow, this.#queue.bytes)
     if (bytes > 0) {
-      outgoing.addPacket('DATA', encodeDataHead(this.connectId, this.#dest, bytes))
-      this.#queue.take(bytes, (part) => outgoing.add(part))
+      batch.addPacket('DATA', encodeDataHead(this.connectId, this.#dest, bytes))
+      this.#queue.take(bytes, (part) => batch.add(part))
       this.#sendWindow -= bytes
       this.#host.queued(-bytes)
     }
     if (this.#queue.bytes > 0) return this.#sendWindow > 0
-    if (this.#finIsDue) {
-      this.#finIsDue = false
-      this.#finIsSent = true
-      outgoing.addPacket('FIN', encodePacket({ type: packetType.FIN, ...this.#name() }))
-    }
-    if (this.#closeIsDue) {
-      this.#closeIsDue = false
-      this.#closeIsSent = true
-      outgoing.addPacket(...this.#closePacket(''))
-    }
+    if (this.#sending === 'fin due' || this.#sending === 'fin and close due')
+      batch.addPacket('FIN', encodePacket({ type: packetType.FIN, ...this.#name() }))
+    if (this.#sending === 'close due' || this.#sending === 'fin and close due')
+      batch.addPacket(...this.#closePacket(''))
+    this.#apply('flushed')
     return false
   }
 
   turnIsOver(): void {
-    if (this.#isOver) return
-    if (this.#wantsDrained && this.#queue.bytes <= lowWaterBytes) {
-      this.#wantsDrained = false
+    if (this.#isClosed) return
+    if (this.#isWriterWaiting && this.#queue.bytes <= lowWaterBytes) {
+      this.#isWriterWaiting = false
       this.#report((events) => events.drained())
     }
-    if (this.#finIsSent && this.#finIsReceived) this.over()
-    else if (this.#closeIsSent && !this.isDialledByUs) this.over()
-    else if (this.#closeIsSent) this.#awaitAnswer()
+    if (this.#isFinSent && this.#hasPeerEnded) this.over()
+    else if (this.#sending === 'close sent') {
+      if (this.isDialledByUs) this.#awaitCloseResponse()
+      else this.over()
+    }
   }
 
-  #awaitAnswer(): void {
-    this.#answerTimer ??= setTimeout(() => this.over(), this.#host.closeAnswerMs).unref()
+  #awaitCloseResponse(): void {
+    this.#closeTimer ??= setTimeout(() => this.over(), this.#host.closeAnswerMs).unref()
   }
 
-  /** Bytes came from the other end. */
+  /** Bytes arrived from the peer. */
   receive(chunk: Buffer): void {
-    this.#answerTimer?.refresh()
+    this.#closeTimer?.refresh()
     if (this.#window?.received(chunk.length) === false) {
-      this.close(new ChannelBroken('the other end sent more than it was granted'))
+      this.close(new ChannelBroken('peer sent more than it was granted'))
       return
     }
-    if (this.#isDeaf) {
+    if (this.#isDiscarding) {
       this.#grant(chunk.length)
       return
     }
-    // Readers have been told that nothing more comes, and streams fail on what comes all the same.
-    if (this.#finIsReceived) return
+    // Readers were told that nothing more comes, and streams fail on more data.
+    if (this.#hasPeerEnded) return
     this.#unread += chunk.length
     this.#host.unread(chunk.length)
-    if (this.#isOver) return
+    if (this.#isClosed) return
     if (this.#events) this.#events.data(chunk)
     else this.#earlyData.push(chunk)
     if (this.#unread > this.#host.maxUnreadBytes) this.overflow()
-    else if (this.#unread > this.#host.pressureBytes && !this.#isPressing) this.#press(true)
+    else if (this.#unread > this.#host.pressureBytes && !this.#hasPressure) this.#setPressure(true)
   }
 
-  /** Nobody reads: gives this channel up at once, so that the others are not held up. */
+  /** Too many bytes wait for a reader: aborts this channel, so that the others can go on. */
   overflow(): void {
-    if (this.#isOver) return
-    this.#isDeaf = true
-    this.#abort(
-      new ChannelBroken(`the reader is too slow: ${this.heldBytes} bytes are waiting for it`),
-    )
+    if (this.#isClosed) return
+    this.#apply('close')
+    this.#abort(new ChannelBroken(`reader is too slow: ${this.heldBytes} bytes are waiting for it`))
   }
 
   receiveCredit(bytes: number): void {
@@ -243,63 +319,59 @@ export class LinkChannel implements Channel, PayloadSource {
   }
 
   receiveFin(): void {
-    this.#finishReading()
-    if (this.#finIsSent) this.over()
+    this.#peerEnded()
+    if (this.#isFinSent) this.over()
   }
 
-  #finishReading(): void {
-    if (this.#finIsReceived) return
-    this.#finIsReceived = true
-    if (!this.#isDeaf) this.#report((events) => events.finished())
+  #peerEnded(): void {
+    const wasReading = this.#receiving === 'reading'
+    this.#apply('peer ended')
+    if (wasReading) this.#report((events) => events.finished())
   }
 
-  /** The other end wants to close; without half-close it still takes what is queued for it. */
+  /** The peer closes; without half-close it still reads what is queued for it. */
   receiveCloseRequest(): void {
     if (this.#host.hasHalfClose) {
       this.#dropQueue()
-      if (!this.#closeIsSent) this.#send('CLOSE_RSP', this.#closeResponse(''))
-      this.over(this.#errorUnlessFinished(''))
+      if (this.#sending !== 'close sent') this.#send('CLOSE_RSP', this.#closeResponse(''))
+      this.over(this.#errorUnlessEnded(''))
       return
     }
-    this.#finishReading()
-    this.#takesWrites = false
-    if (this.#closeIsSent) {
+    this.#peerEnded()
+    if (this.#sending === 'close sent') {
       this.over()
       return
     }
-    this.#closeIsDue = true
+    this.#apply('finish')
     this.#host.enter(this)
   }
 
   receiveCloseResponse(error: string): void {
-    if (this.#closeIsSent || this.#isDeaf) this.#finishReading()
-    const problem = this.#errorUnlessFinished(error)
-    if (!problem) this.#finishReading()
+    if (this.#sending === 'close sent' || this.#isDiscarding) this.#peerEnded()
+    const problem = this.#errorUnlessEnded(error)
+    if (!problem) this.#peerEnded()
     this.over(problem)
   }
 
-  #errorUnlessFinished(text: string): Error | undefined {
-    if (this.#finIsReceived) return undefined
+  #errorUnlessEnded(text: string): Error | undefined {
+    if (this.#hasPeerEnded) return undefined
     if (text !== '') return new ChannelBroken(text)
-    return this.#host.hasHalfClose
-      ? new ChannelBroken('the other end reset the connection')
-      : undefined
+    return this.#host.hasHalfClose ? new ChannelBroken('peer reset the connection') : undefined
   }
 
-  /** Ends the channel without a word to the other end. */
+  /** Ends the channel without sending anything. */
   over(error?: Error): void {
-    if (this.#isOver) return
-    this.#isOver = true
-    this.#takesWrites = false
-    clearTimeout(this.#answerTimer)
-    this.#standstill.stop()
+    if (this.#isClosed) return
+    this.#apply('closed')
+    clearTimeout(this.#closeTimer)
+    this.#stall.stop()
     this.#dropQueue()
     this.#host.leave(this)
     this.#host.unread(-this.#unread)
     this.#unread = 0
-    if (this.#isPressing) this.#press(false)
+    if (this.#hasPressure) this.#setPressure(false)
     this.#host.forget(this)
-    // Whoever closes from within one of our reports must not be called before it has returned.
+    // A listener that closes the channel must not be called again before it has returned.
     queueMicrotask(() => this.#report((events) => events.closed(error)))
   }
 
@@ -315,11 +387,6 @@ export class LinkChannel implements Channel, PayloadSource {
     return this.isDialledByUs
       ? ['CLOSE_REQ', encodePacket({ type: packetType.CLOSE_REQ, ...this.#name() })]
       : ['CLOSE_RSP', encodePacket(this.#closeResponse(error))]
-  }
-
-  #sendClose(error: string): void {
-    this.#closeIsSent = true
-    this.#host.send(...this.#closePacket(error))
   }
 
   #send(name: PacketTypeName, packet: Parameters<typeof encodePacket>[0]): void {

@@ -163,7 +163,7 @@ describe('slow readers', () => {
     channel.write(Buffer.alloc(20 * quarter))
     channel.close()
     await reader.closed()
-    expect(reader.error?.message).toMatch(/nobody took the last bytes/)
+    expect(reader.error?.message).toMatch(/does not read the last bytes/)
     expect(dialer.channelCount).toBe(0)
     await vi.waitFor(() => expect(acceptor.channelCount).toBe(0))
   })
