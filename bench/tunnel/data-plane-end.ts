@@ -8,7 +8,7 @@ import {
   join,
   type Link,
   LinkServer,
-  socketLeg,
+  socketStream,
 } from '../../src/tunnel/link/index.ts'
 
 const [role = '', certificates = '', target = '', agentPort = ''] = process.argv.slice(2)
@@ -40,7 +40,7 @@ async function serve(): Promise<void> {
   const front = net.createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
     const signal = AbortSignal.timeout(10_000)
     link?.dial(target, { signal, deadlineMs: 10_000 }).then(
-      (channel) => join(socketLeg(socket), channel),
+      (channel) => join(socketStream(socket), channel),
       () => socket.destroy(),
     )
   })
@@ -78,7 +78,7 @@ async function connect(): Promise<void> {
       socket.once('connect', () => {
         socket.removeListener('error', failed)
         const channel = dial.accept()
-        if (channel) void join(socketLeg(socket), channel)
+        if (channel) void join(socketStream(socket), channel)
         else socket.destroy()
       })
     },

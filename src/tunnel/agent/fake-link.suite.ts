@@ -1,8 +1,8 @@
 import type {
+  ByteStreamEvents,
   Capability,
   Channel,
   IncomingDial,
-  LegEvents,
   Link,
   LinkEnd,
   LinkEvents,
@@ -14,7 +14,7 @@ class MemoryChannel implements Channel {
   readonly address: string
   readonly backlog = 0
   peer: MemoryChannel | undefined
-  #events: LegEvents | undefined
+  #events: ByteStreamEvents | undefined
   #early: (() => void)[] = []
   #isClosed = false
 
@@ -22,7 +22,7 @@ class MemoryChannel implements Channel {
     this.address = address
   }
 
-  start(events: LegEvents): void {
+  start(events: ByteStreamEvents): void {
     this.#events = events
     for (const tell of this.#early.splice(0)) tell()
   }
@@ -47,7 +47,7 @@ class MemoryChannel implements Channel {
     this.#isClosed = true
   }
 
-  tell(what: (events: LegEvents) => void): void {
+  tell(what: (events: ByteStreamEvents) => void): void {
     if (this.#isClosed) return
     const tell = (): void => queueMicrotask(() => this.#events && what(this.#events))
     if (this.#events) tell()

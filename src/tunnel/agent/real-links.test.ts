@@ -14,7 +14,7 @@ import {
   join,
   type Link,
   LinkServer,
-  socketLeg,
+  socketStream,
 } from '../link/index.ts'
 import { AgentLab, LogLines } from './agent-lab.suite.ts'
 
@@ -65,11 +65,11 @@ class RealServer {
           dial: (dial) => {
             const [host = '', port = ''] = dial.address.split(':')
             const socket = connect({ host, port: Number(port), allowHalfOpen: true })
-            const leg = socketLeg(socket)
+            const stream = socketStream(socket)
             socket.once('error', () => dial.refuse('no'))
             socket.once('connect', () => {
               const channel = dial.accept()
-              if (channel) void join(channel, leg)
+              if (channel) void join(channel, stream)
             })
           },
           drain: () => this.drained(),

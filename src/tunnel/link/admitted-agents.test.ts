@@ -2,11 +2,11 @@ import { Duplex } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { HeldChunks } from '../../core/index.ts'
 import { type ControlPacket, packetType } from '../protocol/index.ts'
-import { PeekLeg } from '../server/reverse/peek-stream.ts'
-import type { Leg, LegEvents } from './byte-stream.ts'
-import { defaultLinkLimits, duplexOf, socketLeg } from './index.ts'
-import { LegReader } from './leg-reader.suite.ts'
+import { PeekStream } from '../server/reverse/peek-stream.ts'
+import type { ByteStream, ByteStreamEvents } from './byte-stream.ts'
+import { defaultLinkLimits, duplexOf, socketStream } from './index.ts'
 import { RawPeer } from './raw-peer.suite.ts'
+import { StreamReader } from './stream-reader.suite.ts'
 
 const { controlBytes } = defaultLinkLimits
 const times = 100_000
@@ -65,10 +65,10 @@ describe('an agent that sends packets and reads none', () => {
 
   test('[SEC-R704] credit beyond all numbers lets nothing overtake or get lost', async () => {
     const peer = new RawPeer('server', ['credit', 'halfclose'])
-    const reader = new LegReader(await peer.dialled(1))
+    const reader = new StreamReader(await peer.dialled(1))
     for (let index = 0; index < 5; index++)
       peer.say({ type: packetType.CREDIT, connectId: 1, bytes: Number.MAX_SAFE_INTEGER, dest: 0 })
-    reader.leg.write(Buffer.alloc(3_000_000))
+    reader.stream.write(Buffer.alloc(3_000_000))
     for (let turn = 0; turn < 100; turn++) {
       await peer.quiet()
       peer.events?.progress()
@@ -94,14 +94,14 @@ describe('an agent that goes on after its end', () => {
       ),
     ),
   )(
-    '[SEC-R708] with data behind %s (it can do %s) reaches no reader, and breaks no stream',
+    '[SEC-R708] with data behind %s (it can do %s) reaches no reader, and breaks no duplex',
     async (_name, _can, type, capabilities) => {
       const peer = new RawPeer('server', capabilities)
       const read: string[] = []
       const errors: Error[] = []
-      const stream = duplexOf(await peer.dialled(1))
-      stream.on('data', (chunk: Buffer) => read.push(chunk.toString()))
-      stream.on('error', (error) => errors.push(error))
+      const duplex = duplexOf(await peer.dialled(1))
+      duplex.on('data', (chunk: Buffer) => read.push(chunk.toString()))
+      duplex.on('error', (error) => errors.push(error))
       peer.sayData(1, 'before')
       await peer.quiet()
       for (let index = 0; index < 3; index++) {
@@ -110,7 +110,7 @@ describe('an agent that goes on after its end', () => {
         await peer.quiet()
       }
       expect(read).toEqual(['before'])
-      expect(errors.map(({ message }) => message)).not.toContain('stream.push() after EOF')
+      expect(errors.map(({ message }) => message)).not.toContain('duplex.push() after EOF')
       peer.link.close()
     },
   )
@@ -155,19 +155,19 @@ describe('payload in single bytes', () => {
 
   test('[SEC-R705] is written to a socket that does not read in few writes', () => {
     const socket = new Stuck()
-    const leg = socketLeg(socket)
-    leg.start({ data() {}, finished() {}, drained() {}, closed() {} })
+    const stream = socketStream(socket)
+    stream.start({ data() {}, finished() {}, drained() {}, closed() {} })
     const one = Buffer.from('x')
-    for (let index = 0; index < 500_000; index++) leg.write(one)
-    expect(leg.backlog).toBe(500_000)
+    for (let index = 0; index < 500_000; index++) stream.write(one)
+    expect(stream.backlog).toBe(500_000)
     expect(socket.writes).toBeLessThan(17_000)
     socket.destroy()
   })
 
-  /** A leg that is played by a test. */
-  function played(): { readonly leg: Leg; readonly events: () => LegEvents } {
-    let events: LegEvents | undefined
-    const leg: Leg = {
+  /** A stream that is played by a test. */
+  function played(): { readonly stream: ByteStream; readonly events: () => ByteStreamEvents } {
+    let events: ByteStreamEvents | undefined
+    const stream: ByteStream = {
       start: (given) => {
         events = given
       },
@@ -178,7 +178,7 @@ describe('payload in single bytes', () => {
       close() {},
     }
     return {
-      leg,
+      stream,
       events: () => {
         if (!events) throw new Error('not started')
         return events
@@ -186,23 +186,23 @@ describe('payload in single bytes', () => {
     }
   }
 
-  test('[SEC-R705] reaches the reader of a stream whole, late or not', async () => {
-    const { leg, events } = played()
-    const stream = duplexOf(leg)
+  test('[SEC-R705] reaches the reader of a duplex whole, late or not', async () => {
+    const { stream, events } = played()
+    const duplex = duplexOf(stream)
     const give = (from: number, to: number): void => {
       for (let index = from; index < to; index++) events().data(Buffer.from([index % 256]))
     }
     give(0, 50_000)
     const read: Buffer[] = []
-    stream.on('data', (chunk: Buffer) => read.push(chunk))
+    duplex.on('data', (chunk: Buffer) => read.push(chunk))
     await new Promise((resolve) => setImmediate(resolve))
-    stream.pause()
+    duplex.pause()
     give(50_000, 150_000)
-    stream.resume()
+    duplex.resume()
     await new Promise((resolve) => setImmediate(resolve))
     give(150_000, 200_000)
     events().finished()
-    await new Promise((resolve) => stream.once('end', resolve))
+    await new Promise((resolve) => duplex.once('end', resolve))
     const bytes = Buffer.concat(read)
     expect([bytes.length, bytes.every((byte, index) => byte === index % 256)]).toEqual([
       200_000,
@@ -212,8 +212,8 @@ describe('payload in single bytes', () => {
   })
 
   test('[SEC-R705] is looked at once for all that arrives together', async () => {
-    const { leg, events } = played()
-    const near = new PeekLeg(leg)
+    const { stream, events } = played()
+    const near = new PeekStream(stream)
     let looks = 0
     const peeking = near.peek(
       (bytes) => {

@@ -4,21 +4,21 @@ import { labClient } from '../../http/tls-lab.suite.ts'
 import { packetType } from '../protocol/index.ts'
 import { openTunnelLab, type TunnelLab } from '../server/tunnel-lab.suite.ts'
 import { BufferBudgets } from './index.ts'
-import { LegReader } from './leg-reader.suite.ts'
 import { RawPeer } from './raw-peer.suite.ts'
+import { StreamReader } from './stream-reader.suite.ts'
 
 const maxBytes = 1024 * 1024
 const chunk = Buffer.alloc(16 * 1024)
 
 interface Stream {
   readonly peer: RawPeer
-  readonly channel: LegReader
+  readonly channel: StreamReader
 }
 
 /** One of the streams of a peer that reads nothing, with a connection that nobody reads. */
 async function open(budgets: BufferBudgets, name: string): Promise<Stream> {
   const peer = new RawPeer('server', ['rdial', 'credit', 'halfclose'], {}, budgets.of(name))
-  const channel = new LegReader(await peer.dialled(1), { isReading: false })
+  const channel = new StreamReader(await peer.dialled(1), { isReading: false })
   peer.backlog = Number.MAX_SAFE_INTEGER / 2
   return { peer, channel }
 }
@@ -31,10 +31,10 @@ function sayUnknown(peer: RawPeer): void {
 /** Every way to make a server hold bytes. */
 const ways: Readonly<Record<string, (stream: Stream) => void | Promise<void>>> = {
   'data that nobody reads': ({ peer }) => peer.sayData(1, chunk),
-  'data for a peer that does not read': ({ channel }) => channel.leg.write(chunk),
+  'data for a peer that does not read': ({ channel }) => channel.stream.write(chunk),
   'data of a connection that is being closed': ({ channel }) => {
-    channel.leg.write(chunk)
-    channel.leg.close()
+    channel.stream.write(chunk)
+    channel.stream.close()
   },
   'packets for a peer that does not read': ({ peer }) => sayUnknown(peer),
   'packets in the stream under a link': async ({ peer }) => {

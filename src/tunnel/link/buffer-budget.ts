@@ -1,12 +1,12 @@
-/** A link that shares a budget with others. */
+/** A link that shares a buffer budget. */
 export interface BudgetedLink {
-  /** Bytes that it keeps: not read by us yet, or not taken by the peer. */
+  /** Bytes in its buffers: not consumed by us, or not read by the peer. */
   readonly heldBytes: number
-  /** Gives up what holds most of them. */
+  /** Closes what holds most of them. */
   shed(): void
 }
 
-/** Bounds the bytes that all links of one peer keep in memory. */
+/** Bounds the bytes in the buffers of all links of a peer. */
 export class BufferBudget {
   readonly #maxBytes: number
   readonly #emptied: () => void
@@ -23,7 +23,7 @@ export class BufferBudget {
     this.#links.add(link)
   }
 
-  /** A link has ended; it holds nothing any more. */
+  /** A link has ended. */
   remove(link: BudgetedLink): void {
     if (this.#links.delete(link) && this.#links.size === 0) this.#emptied()
   }
@@ -47,7 +47,7 @@ export class BufferBudget {
   }
 }
 
-/** One budget for each peer that has links. */
+/** A budget for each peer that has links. */
 export class BufferBudgets {
   readonly #maxBytes: number
   readonly #budgets = new Map<string, BufferBudget>()
@@ -56,7 +56,7 @@ export class BufferBudgets {
     this.#maxBytes = maxBytes
   }
 
-  /** The budget of a peer; a link has to be added at once. */
+  /** The budget of a peer; the caller adds a link in the same tick. */
   of(peer: string): BufferBudget {
     const existing = this.#budgets.get(peer)
     if (existing) return existing

@@ -3,42 +3,42 @@ import type { Duplex } from 'node:stream'
 import { TLSSocket } from 'node:tls'
 import { HeldChunks, minKeptBytes } from '../../core/index.ts'
 
-/** What a leg tells whoever reads from it. */
-export interface LegEvents {
-  /** Bytes that came in; they count as unread until `consumed` is called for them. */
+/** Events of a byte stream. */
+export interface ByteStreamEvents {
+  /** Received bytes; they count as unread until `consumed` is called for them. */
   data(chunk: Buffer): void
-  /** No more bytes will come; the other direction stays open. */
+  /** The peer has ended its direction; ours stays open. */
   finished(): void
-  /** Bytes given to `write` have left: `backlog` is small again. */
+  /** Written bytes have left: `backlog` is small again. */
   drained(): void
-  /** The leg is gone, in both directions; comes exactly once and last. */
+  /** Both directions are closed; called exactly once and last. */
   closed(error?: Error): void
 }
 
 /**
- * One side of a tunnelled connection: a socket, or a channel of a link.
- * Everything is counted in bytes, so that a side that does not read holds up nobody else.
+ * One side of a tunnelled connection: a socket, or a channel of a link. All limits are in bytes, so that a side that does
+ * not read does not delay others.
  */
-export interface Leg {
-  /** To be called once, in the same tick in which the leg was handed over; nothing is reported before. */
-  start(events: LegEvents): void
-  /** Takes bytes and keeps them in order; the caller stops reading elsewhere while `backlog` is above its limit. */
+export interface ByteStream {
+  /** Call once, in the tick in which the stream was received; there are no events before. */
+  start(events: ByteStreamEvents): void
+  /** Queues bytes; the caller stops reading elsewhere while `backlog` is above its limit. */
   write(chunk: Buffer): void
-  /** Bytes taken by `write` that have not left yet. */
+  /** Written bytes that have not left yet. */
   readonly backlog: number
-  /** The bytes reported by `data` that the reader is done with. */
+  /** The reader has processed bytes of `data`. */
   consumed(bytes: number): void
   /** Ends our direction once everything written has left. */
   finish(): void
-  /** Ends both directions; what was written before still leaves if `error` is absent. */
+  /** Closes both directions; without `error`, everything written before still leaves. */
   close(error?: Error): void
 }
 
-/** Unread bytes above which a socket is no longer read. */
+/** Unread bytes above which a socket is paused. */
 const highWaterBytes = 128 * 1024
-/** Small writes to a socket that is behind are gathered up to this. */
+/** Small writes to a congested socket are joined up to this size. */
 const gatherBytes = 16 * 1024
-/** How long a closed socket may take to get rid of its last bytes and to hear the other side's end. */
+/** How long a closed socket may take to send its last bytes and to receive the end of the peer. */
 const lingerMs = 10_000
 
 const corked = new Set<Duplex>()
@@ -50,8 +50,8 @@ function uncorkAll(): void {
 }
 
 /**
- * Holds a socket's writes back until everything that is ready has been read.
- * One writev for many small chunks is the largest single gain on the data path.
+ * Delays the writes of a socket until everything that is ready has been read. One writev for many small chunks is the
+ * largest single gain on the data path.
  */
 function corkUntilIdle(socket: Duplex): void {
   if (corked.has(socket)) return
@@ -60,11 +60,11 @@ function corkUntilIdle(socket: Duplex): void {
   corked.add(socket)
 }
 
-class SocketLeg implements Leg {
+class SocketStream implements ByteStream {
   readonly #socket: Duplex
-  #events: LegEvents | undefined
+  #events: ByteStreamEvents | undefined
   #unread = 0
-  /** Small writes behind a socket that has enough to do. */
+  /** Small writes to a congested socket. */
   readonly #gathered = new HeldChunks()
   #error: Error | undefined
   #isClosing = false
@@ -80,7 +80,7 @@ class SocketLeg implements Leg {
     return this.#socket.writableLength + this.#gathered.bytes
   }
 
-  start(events: LegEvents): void {
+  start(events: ByteStreamEvents): void {
     const socket = this.#socket
     this.#events = events
     if (socket.destroyed) {
@@ -116,7 +116,7 @@ class SocketLeg implements Leg {
 
   write(chunk: Buffer): void {
     if (this.#isClosing || this.#socket.writableEnded || this.#socket.destroyed) return
-    // Only a socket that will report `drain` may keep something waiting.
+    // Only a socket that will emit `drain` may keep chunks waiting.
     const gathers = chunk.length < minKeptBytes && this.#socket.writableNeedDrain
     if (gathers || this.#gathered.bytes > 0) {
       this.#gathered.push(chunk)
@@ -148,7 +148,7 @@ class SocketLeg implements Leg {
 
   #reset(): void {
     const socket = this.#socket
-    // A plain end would let the far side take a torn answer for a whole one.
+    // After a plain end the peer would take a truncated response for a complete one.
     if (isResettable(socket)) socket.resetAndDestroy()
     else socket.destroy()
   }
@@ -158,17 +158,17 @@ class SocketLeg implements Leg {
     const giveUp = setTimeout(() => socket.destroy(), lingerMs)
     socket.once('close', () => clearTimeout(giveUp))
     this.finish()
-    // Closing with bytes unread would make the kernel reset the connection and lose what we wrote.
+    // Closing with unread bytes would make the kernel reset the connection and lose written bytes.
     socket.resume()
   }
 }
 
-/** Only TCP itself has a reset, and only until its end has been sent; Node.js throws or hangs otherwise. */
+/** Only TCP has a reset, and only before its end was sent; otherwise Node.js throws or hangs. */
 const isResettable = (socket: Duplex): socket is Socket =>
   socket instanceof Socket &&
   !(socket instanceof TLSSocket) &&
   socket.remoteFamily !== undefined &&
   !socket.writableEnded
 
-/** A leg on a socket, which must allow half-open connections; its writes leave together once per turn of the event loop. */
-export const socketLeg = (socket: Duplex): Leg => new SocketLeg(socket)
+/** A byte stream on a socket, which must allow half-open connections. Its writes leave together, once per event loop iteration. */
+export const socketStream = (socket: Duplex): ByteStream => new SocketStream(socket)

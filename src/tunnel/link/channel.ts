@@ -1,35 +1,35 @@
 import { HeldChunks } from '../../core/index.ts'
 import { SendQueue } from '../../grpc/http2/index.ts'
 import { encodeDataHead, encodePacket, type PacketTypeName, packetType } from '../protocol/index.ts'
-import type { LegEvents } from './byte-stream.ts'
-import { initialWindowBytes, ReceiveWindow, type WindowSurroundings } from './credit.ts'
+import type { ByteStreamEvents } from './byte-stream.ts'
+import { initialWindowBytes, ReceiveWindow, type WindowContext } from './credit.ts'
 import { ChannelBroken, publicMessage } from './errors.ts'
 import type { Channel } from './link.ts'
-import type { Outgoing, PayloadSource } from './outbox.ts'
-import { Standstill } from './stall-detector.ts'
+import type { PacketBatch, PayloadSource } from './send-scheduler.ts'
+import { StallTimer } from './stall-detector.ts'
 
 /** What a channel needs of its link. */
 export interface ChannelHost {
   readonly hasCredit: boolean
   readonly hasHalfClose: boolean
-  readonly window: WindowSurroundings
+  readonly window: WindowContext
   readonly maxUnreadBytes: number
   /** Unread bytes at which a channel requests back-pressure; it ends at half of them. */
   readonly pressureBytes: number
-  readonly closeAnswerMs: number
+  readonly closeTimeoutMs: number
   readonly lastBytesMs: number
   send(type: PacketTypeName, bytes: Buffer): void
   /** Gives the channel a turn to send. */
-  enter(source: PayloadSource): void
-  leave(source: PayloadSource): void
+  schedule(source: PayloadSource): void
+  unschedule(source: PayloadSource): void
   /** Unread bytes became more, or fewer. */
   unread(change: number): void
   /** Bytes queued for the peer became more, or fewer. */
   queued(change: number): void
   /** The channel's reader has fallen behind, or has caught up. */
-  press(channel: LinkChannel, isPressing: boolean): void
+  setPressure(channel: LinkChannel, isOn: boolean): void
   /** The channel is closed; its id is unknown from now on. */
-  forget(channel: LinkChannel): void
+  remove(channel: LinkChannel): void
 }
 
 /** Which connection of the link a channel is. */
@@ -113,12 +113,12 @@ export class LinkChannel implements Channel, PayloadSource {
   #receiving: Receiving = 'reading'
   readonly #queue = new SendQueue()
   readonly #window: ReceiveWindow | undefined
-  readonly #stall: Standstill
+  readonly #stall: StallTimer
   #sendWindow: number
-  #events: LegEvents | undefined
+  #events: ByteStreamEvents | undefined
   /** What arrived before `start`: data, then events. */
   readonly #earlyData = new HeldChunks()
-  #earlyEvents: ((events: LegEvents) => void)[] = []
+  #earlyEvents: ((events: ByteStreamEvents) => void)[] = []
   #unread = 0
   #hasPressure = false
   /** Bytes that the reader has consumed so far. */
@@ -134,7 +134,7 @@ export class LinkChannel implements Channel, PayloadSource {
     this.address = name.address
     this.isDialledByUs = name.isDialledByUs
     this.#dest = name.dest
-    this.#stall = new Standstill(
+    this.#stall = new StallTimer(
       () => this.#queue.bytes,
       () => this.#abort(new ChannelBroken('peer does not read the last bytes')),
     )
@@ -178,7 +178,7 @@ export class LinkChannel implements Channel, PayloadSource {
     return this.#unread + this.#queue.bytes
   }
 
-  start(events: LegEvents): void {
+  start(events: ByteStreamEvents): void {
     this.#events = events
     const early = this.#earlyEvents
     this.#earlyEvents = []
@@ -186,7 +186,7 @@ export class LinkChannel implements Channel, PayloadSource {
     for (const report of early) report(events)
   }
 
-  #report(report: (events: LegEvents) => void): void {
+  #report(report: (events: ByteStreamEvents) => void): void {
     if (this.#events) report(this.#events)
     else this.#earlyEvents.push(report)
   }
@@ -195,7 +195,7 @@ export class LinkChannel implements Channel, PayloadSource {
     if (this.#sending !== 'open' || chunk.length === 0) return
     this.#queue.push(chunk)
     if (this.#queue.bytes > lowWaterBytes) this.#isWriterWaiting = true
-    if (this.#sendWindow > 0) this.#host.enter(this)
+    if (this.#sendWindow > 0) this.#host.schedule(this)
     this.#host.queued(chunk.length)
   }
 
@@ -210,7 +210,7 @@ export class LinkChannel implements Channel, PayloadSource {
 
   #setPressure(isOn: boolean): void {
     this.#hasPressure = isOn
-    this.#host.press(this, isOn)
+    this.#host.setPressure(this, isOn)
   }
 
   #grant(bytes: number): void {
@@ -221,7 +221,7 @@ export class LinkChannel implements Channel, PayloadSource {
   finish(): void {
     if (this.#sending !== 'open') return
     this.#apply('finish')
-    this.#host.enter(this)
+    this.#host.schedule(this)
   }
 
   close(error?: Error): void {
@@ -231,8 +231,8 @@ export class LinkChannel implements Channel, PayloadSource {
       this.#abort(error)
       return
     }
-    if (this.#queue.bytes > 0) this.#stall.watch(this.#host.lastBytesMs)
-    this.#host.enter(this)
+    if (this.#queue.bytes > 0) this.#stall.start(this.#host.lastBytesMs)
+    this.#host.schedule(this)
   }
 
   /** Closes at once; queued bytes are dropped. */
@@ -242,7 +242,7 @@ export class LinkChannel implements Channel, PayloadSource {
     // Sending may overflow the buffers of the link, which aborts this channel again.
     this.#apply('abort')
     if (!isCloseSent) this.#host.send(...this.#closePacket(publicMessage(error)))
-    this.over(error)
+    this.closed(error)
   }
 
   #dropQueue(): void {
@@ -250,7 +250,7 @@ export class LinkChannel implements Channel, PayloadSource {
     this.#queue.clear()
   }
 
-  takeTurn(maxPayloadBytes: number, batch: Outgoing): boolean {
+  takeTurn(maxPayloadBytes: number, batch: PacketBatch): boolean {
     const bytes = Math.min(maxPayloadBytes, this.#sendWindow, this.#queue.bytes)
     if (bytes > 0) {
       batch.addPacket('DATA', encodeDataHead(this.connectId, this.#dest, bytes))
@@ -267,21 +267,21 @@ export class LinkChannel implements Channel, PayloadSource {
     return false
   }
 
-  turnIsOver(): void {
+  turnEnded(): void {
     if (this.#isClosed) return
     if (this.#isWriterWaiting && this.#queue.bytes <= lowWaterBytes) {
       this.#isWriterWaiting = false
       this.#report((events) => events.drained())
     }
-    if (this.#isFinSent && this.#hasPeerEnded) this.over()
+    if (this.#isFinSent && this.#hasPeerEnded) this.closed()
     else if (this.#sending === 'close sent') {
       if (this.isDialledByUs) this.#awaitCloseResponse()
-      else this.over()
+      else this.closed()
     }
   }
 
   #awaitCloseResponse(): void {
-    this.#closeTimer ??= setTimeout(() => this.over(), this.#host.closeAnswerMs).unref()
+    this.#closeTimer ??= setTimeout(() => this.closed(), this.#host.closeTimeoutMs).unref()
   }
 
   /** Bytes arrived from the peer. */
@@ -295,7 +295,7 @@ export class LinkChannel implements Channel, PayloadSource {
       this.#grant(chunk.length)
       return
     }
-    // Readers were told that nothing more comes, and streams fail on more data.
+    // After `finished` a Node.js stream fails on more data.
     if (this.#hasPeerEnded) return
     this.#unread += chunk.length
     this.#host.unread(chunk.length)
@@ -315,12 +315,12 @@ export class LinkChannel implements Channel, PayloadSource {
 
   receiveCredit(bytes: number): void {
     this.#sendWindow += bytes
-    if (this.#queue.bytes > 0) this.#host.enter(this)
+    if (this.#queue.bytes > 0) this.#host.schedule(this)
   }
 
   receiveFin(): void {
     this.#peerEnded()
-    if (this.#isFinSent) this.over()
+    if (this.#isFinSent) this.closed()
   }
 
   #peerEnded(): void {
@@ -334,23 +334,23 @@ export class LinkChannel implements Channel, PayloadSource {
     if (this.#host.hasHalfClose) {
       this.#dropQueue()
       if (this.#sending !== 'close sent') this.#send('CLOSE_RSP', this.#closeResponse(''))
-      this.over(this.#errorUnlessEnded(''))
+      this.closed(this.#errorUnlessEnded(''))
       return
     }
     this.#peerEnded()
     if (this.#sending === 'close sent') {
-      this.over()
+      this.closed()
       return
     }
     this.#apply('finish')
-    this.#host.enter(this)
+    this.#host.schedule(this)
   }
 
   receiveCloseResponse(error: string): void {
     if (this.#sending === 'close sent' || this.#isDiscarding) this.#peerEnded()
     const problem = this.#errorUnlessEnded(error)
     if (!problem) this.#peerEnded()
-    this.over(problem)
+    this.closed(problem)
   }
 
   #errorUnlessEnded(text: string): Error | undefined {
@@ -360,17 +360,17 @@ export class LinkChannel implements Channel, PayloadSource {
   }
 
   /** Ends the channel without sending anything. */
-  over(error?: Error): void {
+  closed(error?: Error): void {
     if (this.#isClosed) return
     this.#apply('closed')
     clearTimeout(this.#closeTimer)
     this.#stall.stop()
     this.#dropQueue()
-    this.#host.leave(this)
+    this.#host.unschedule(this)
     this.#host.unread(-this.#unread)
     this.#unread = 0
     if (this.#hasPressure) this.#setPressure(false)
-    this.#host.forget(this)
+    this.#host.remove(this)
     // A listener that closes the channel must not be called again before it has returned.
     queueMicrotask(() => this.#report((events) => events.closed(error)))
   }

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { packetType } from '../protocol/index.ts'
 import type { Channel } from './index.ts'
-import { LegReader } from './leg-reader.suite.ts'
 import { RawPeer } from './raw-peer.suite.ts'
+import { StreamReader } from './stream-reader.suite.ts'
 
 const begin = (peer: RawPeer, address: string, signal = new AbortController().signal) =>
   peer.link.dial(address, { signal, deadlineMs: 10_000 })
@@ -85,9 +85,9 @@ describe('a tunnel that is used again', () => {
   test('[TUN-U13] keeps nothing of the connections before', async () => {
     const peer = new RawPeer('server')
     for (let connectId = 1; connectId <= 100; connectId++) {
-      const channel = new LegReader(await peer.dialled(connectId))
+      const channel = new StreamReader(await peer.dialled(connectId))
       peer.sayData(connectId, `answer ${connectId}`)
-      channel.leg.close()
+      channel.stream.close()
       await peer.quiet()
       peer.say({ type: packetType.CLOSE_RSP, connectId, error: '', dest: 0 })
       await channel.closed()
@@ -102,7 +102,7 @@ describe('a tunnel that is used again', () => {
     const channels: Channel[] = []
     for (let connectId = 1; connectId <= 3; connectId++)
       channels.push(await peer.dialled(connectId))
-    const readers = channels.map((channel) => new LegReader(channel))
+    const readers = channels.map((channel) => new StreamReader(channel))
     peer.say({ type: packetType.CLOSE_RSP, connectId: 2, error: 'gone', dest: 0 })
     peer.sayData(1, 'first')
     peer.sayData(3, 'third')
@@ -115,9 +115,9 @@ describe('a tunnel that is used again', () => {
   })
 
   test('[TUN-U13] waits for the word of the other end after a close, but not without end', async () => {
-    const peer = new RawPeer('server', [], { closeAnswerMs: 30 })
-    const channel = new LegReader(await peer.dialled(1))
-    channel.leg.close()
+    const peer = new RawPeer('server', [], { closeTimeoutMs: 30 })
+    const channel = new StreamReader(await peer.dialled(1))
+    channel.stream.close()
     await peer.quiet()
     expect(peer.sent.at(-1)).toMatchObject({ type: packetType.CLOSE_REQ, connectId: 1 })
     await channel.closed()

@@ -1,39 +1,39 @@
 import type { Carrier } from './link.ts'
 
-/** What a channel may send before it is granted more; both ends know it without a word. */
+/** Bytes that each end of a channel may send before the first CREDIT packet. */
 export const initialWindowBytes = 1024 * 1024
 
-/** A window that is used up in fewer round trips than this is too small for the path. */
-const enoughRoundTrips = 4
+/** A window that is used up in fewer round trips is too small for the path. */
+const minRoundTrips = 4
 
-/** What the window needs to know of its surroundings. */
-export interface WindowSurroundings {
+/** What a receive window needs to know about its link. */
+export interface WindowContext {
   readonly maxWindowBytes: number
   readonly roundTripMs: number
   nowMs(): number
 }
 
-/** Counts what the other end may still send on a channel, and grows while the reader keeps up with a long path. */
+/** The receive window of a channel. It grows while the reader keeps up with a long path. */
 export class ReceiveWindow {
-  readonly #surroundings: WindowSurroundings
+  readonly #context: WindowContext
   #size = initialWindowBytes
   #open = initialWindowBytes
   #ungranted = 0
   #roundBytes = 0
   #roundStart: number
 
-  constructor(surroundings: WindowSurroundings) {
-    this.#surroundings = surroundings
-    this.#roundStart = surroundings.nowMs()
+  constructor(context: WindowContext) {
+    this.#context = context
+    this.#roundStart = context.nowMs()
   }
 
-  /** Tells whether the other end was allowed to send this much. */
+  /** Returns whether the peer was allowed to send this much. */
   received(bytes: number): boolean {
     this.#open -= bytes
     return this.#open >= 0
   }
 
-  /** The bytes to grant now that the reader is done with some; 0 while it is not worth a packet. */
+  /** The reader has consumed bytes: returns how many to grant now, 0 while it is not worth a packet. */
   consumed(bytes: number): number {
     this.#ungranted += bytes
     this.#roundBytes += bytes
@@ -46,9 +46,9 @@ export class ReceiveWindow {
 
   #growth(): number {
     if (this.#roundBytes < this.#size) return 0
-    const { maxWindowBytes, roundTripMs } = this.#surroundings
-    const now = this.#surroundings.nowMs()
-    const isShort = now - this.#roundStart < enoughRoundTrips * roundTripMs
+    const { maxWindowBytes, roundTripMs } = this.#context
+    const now = this.#context.nowMs()
+    const isShort = now - this.#roundStart < minRoundTrips * roundTripMs
     this.#roundStart = now
     this.#roundBytes = 0
     if (!isShort || this.#size >= maxWindowBytes) return 0
@@ -58,62 +58,62 @@ export class ReceiveWindow {
   }
 }
 
-/** A channel whose other end knows no credit. */
-export interface PressedChannel {
+/** A channel without credit whose reader has fallen behind. */
+export interface SlowChannel {
   /** Bytes that its reader has consumed so far. */
   readonly consumedBytes: number
 }
 
-/** What is known of a channel that holds more than it should. */
-interface Reader {
-  /** What it had consumed when it was last judged. */
+interface SlowReader {
+  /** Consumed bytes at the last assessment. */
   consumedBytes: number
-  slicesLeft: number
-  /** What it consumed in the time before that; nothing until it was judged once. */
+  intervalsLeft: number
+  /** Bytes consumed between the last two assessments; absent before the first. */
   progress: number | undefined
-  isLeftBehind: boolean
+  /** Too slow: the peer is not throttled because of it. */
+  isIgnored: boolean
 }
 
-/** How often the other end is allowed a little, and how much. */
-const sliceMs = 50
-const sliceBytes = 64 * 1024
-/** A reader that is this many times slower than the others is left behind. */
+/** How often a throttled peer is allowed a little, and how much. */
+const intervalMs = 50
+const intervalBytes = 64 * 1024
+/** A reader that is this many times slower than the average is ignored. */
 const tooSlowFactor = 8
 
 /**
- * Slows an end down that knows no credit. It can only be slowed down as a whole, so that is done for readers that
- * read, and never fully while anybody else is there; one that has stopped holds up nobody and fills its own buffer.
+ * Throttles a peer without credit. It can be throttled only as a whole, so this is done for readers that read, and never
+ * fully while there are other channels. A reader that has stopped is ignored: it fills its own buffer and delays no other.
  */
-export class Pressure {
+export class BackPressure {
   readonly #carrier: Carrier
-  readonly #isAlone: () => boolean
-  /** How long a reader is watched before it is judged: a busy machine lets nobody run for a while. */
-  readonly #slicesToJudge: number
-  readonly #readers = new Map<PressedChannel, Reader>()
+  readonly #isOnlyChannel: () => boolean
+  /** A busy machine runs no reader for a while, so a reader is assessed over several intervals. */
+  readonly #intervalsPerAssessment: number
+  readonly #readers = new Map<SlowChannel, SlowReader>()
   #isThrottled = false
   #timer: NodeJS.Timeout | undefined
 
-  constructor(carrier: Carrier, isAlone: () => boolean, patienceMs: number) {
+  constructor(carrier: Carrier, isOnlyChannel: () => boolean, stoppedReaderMs: number) {
     this.#carrier = carrier
-    this.#isAlone = isAlone
-    this.#slicesToJudge = Math.max(1, Math.round(patienceMs / sliceMs))
+    this.#isOnlyChannel = isOnlyChannel
+    this.#intervalsPerAssessment = Math.max(1, Math.round(stoppedReaderMs / intervalMs))
   }
 
-  /** A channel holds more than it should. */
-  raise(channel: PressedChannel): void {
+  /** A channel holds too many bytes. */
+  add(channel: SlowChannel): void {
     if (this.#readers.has(channel)) return
     this.#readers.set(channel, {
       consumedBytes: channel.consumedBytes,
-      slicesLeft: this.#slicesToJudge,
+      intervalsLeft: this.#intervalsPerAssessment,
       progress: undefined,
-      isLeftBehind: false,
+      isIgnored: false,
     })
     this.#throttle()
-    this.#timer ??= setInterval(() => this.#look(), sliceMs).unref()
+    this.#timer ??= setInterval(() => this.#check(), intervalMs).unref()
   }
 
-  /** A channel is well below its limit again, or gone. */
-  lower(channel: PressedChannel): void {
+  /** A channel is well below its limit again, or closed. */
+  remove(channel: SlowChannel): void {
     if (!this.#readers.delete(channel)) return
     if (this.#readers.size === 0) this.stop()
     else this.#throttle()
@@ -127,30 +127,30 @@ export class Pressure {
   }
 
   #throttle(): void {
-    const isOn = [...this.#readers.values()].some(({ isLeftBehind }) => !isLeftBehind)
+    const isOn = [...this.#readers.values()].some(({ isIgnored }) => !isIgnored)
     if (this.#isThrottled === isOn) return
     this.#isThrottled = isOn
     this.#carrier.throttle(isOn)
   }
 
-  #look(): void {
-    const isAlone = this.#isAlone()
-    for (const [channel, reader] of this.#readers) this.#judge(channel, reader, isAlone)
+  #check(): void {
+    const isOnlyChannel = this.#isOnlyChannel()
+    for (const [channel, reader] of this.#readers) this.#assess(channel, reader, isOnlyChannel)
     this.#throttle()
-    if (this.#isThrottled && !isAlone) this.#carrier.allow(sliceBytes)
+    if (this.#isThrottled && !isOnlyChannel) this.#carrier.allow(intervalBytes)
   }
 
-  #judge(channel: PressedChannel, reader: Reader, isAlone: boolean): void {
-    reader.slicesLeft--
-    if (reader.slicesLeft > 0) return
-    reader.slicesLeft = this.#slicesToJudge
+  #assess(channel: SlowChannel, reader: SlowReader, isOnlyChannel: boolean): void {
+    reader.intervalsLeft--
+    if (reader.intervalsLeft > 0) return
+    reader.intervalsLeft = this.#intervalsPerAssessment
     reader.progress = channel.consumedBytes - reader.consumedBytes
     reader.consumedBytes = channel.consumedBytes
-    const isTooSlow = reader.progress < this.#usualProgress() / tooSlowFactor
-    reader.isLeftBehind = !isAlone && (reader.progress === 0 || isTooSlow)
+    const isTooSlow = reader.progress < this.#averageProgress() / tooSlowFactor
+    reader.isIgnored = !isOnlyChannel && (reader.progress === 0 || isTooSlow)
   }
 
-  #usualProgress(): number {
+  #averageProgress(): number {
     const known = [...this.#readers.values()].flatMap(({ progress }) => progress ?? [])
     return known.reduce((sum, bytes) => sum + bytes, 0) / known.length
   }

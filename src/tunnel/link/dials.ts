@@ -3,24 +3,24 @@ import { SallyportError } from '../../core/index.ts'
 import type { DialRequest, DialResponse } from '../protocol/index.ts'
 import type { Channel, DialFailureReason, IncomingDial } from './link.ts'
 
-/** What the other end's dials need of the link. */
+/** What incoming dials need of the link. */
 export interface IncomingDialHost {
-  /** Answers that the connection stands. */
+  /** Responds that the target is connected. */
   accept(dial: DialRequest): Channel
-  /** Answers that it does not. */
+  /** Responds that it is not. */
   refuse(dial: DialRequest, text: string): void
 }
 
-class WaitingDial implements IncomingDial {
+class PendingIncomingDial implements IncomingDial {
   readonly #request: DialRequest
   readonly #abort = new AbortController()
-  readonly #answer: (act: () => void) => void
+  readonly #respond: (act: () => void) => void
   readonly #host: IncomingDialHost
 
-  constructor(request: DialRequest, host: IncomingDialHost, answer: (act: () => void) => void) {
+  constructor(request: DialRequest, host: IncomingDialHost, respond: (act: () => void) => void) {
     this.#request = request
     this.#host = host
-    this.#answer = answer
+    this.#respond = respond
   }
 
   get protocol(): string {
@@ -37,77 +37,77 @@ class WaitingDial implements IncomingDial {
 
   accept(): Channel | undefined {
     let channel: Channel | undefined
-    this.#answer(() => {
+    this.#respond(() => {
       channel = this.#host.accept(this.#request)
     })
     return channel
   }
 
   refuse(text: string): void {
-    this.#answer(() => this.#host.refuse(this.#request, text))
+    this.#respond(() => this.#host.refuse(this.#request, text))
   }
 
-  giveUp(): void {
+  cancel(): void {
     this.#abort.abort()
   }
 }
 
-/** Dials of the other end that wait for our answer. */
+/** Dials of the peer that wait for our response. */
 export class IncomingDials {
   readonly #host: IncomingDialHost
-  readonly #waiting = new Map<bigint, WaitingDial>()
+  readonly #pending = new Map<bigint, PendingIncomingDial>()
 
   constructor(host: IncomingDialHost) {
     this.#host = host
   }
 
   get count(): number {
-    return this.#waiting.size
+    return this.#pending.size
   }
 
-  /** `undefined` if a dial of that name waits already. */
+  /** Returns undefined if there is a dial with the same `random`. */
   add(request: DialRequest): IncomingDial | undefined {
     const { random } = request
-    if (this.#waiting.has(random)) return undefined
-    const dial = new WaitingDial(request, this.#host, (act) => {
-      if (this.#waiting.get(random) !== dial) return
-      this.#waiting.delete(random)
+    if (this.#pending.has(random)) return undefined
+    const dial = new PendingIncomingDial(request, this.#host, (act) => {
+      if (this.#pending.get(random) !== dial) return
+      this.#pending.delete(random)
       act()
     })
-    this.#waiting.set(random, dial)
+    this.#pending.set(random, dial)
     return dial
   }
 
-  /** Tells whether there was such a dial. */
-  takenBack(random: bigint): boolean {
-    const dial = this.#waiting.get(random)
-    this.#waiting.delete(random)
-    dial?.giveUp()
+  /** The peer has cancelled a dial: returns whether it was known. */
+  cancel(random: bigint): boolean {
+    const dial = this.#pending.get(random)
+    this.#pending.delete(random)
+    dial?.cancel()
     return dial !== undefined
   }
 
-  giveUpAll(): void {
-    const dials = [...this.#waiting.values()]
-    this.#waiting.clear()
-    for (const dial of dials) dial.giveUp()
+  cancelAll(): void {
+    const dials = [...this.#pending.values()]
+    this.#pending.clear()
+    for (const dial of dials) dial.cancel()
   }
 }
 
-const inWords: Record<DialFailureReason, string> = {
-  'refused-by-peer': 'the other end could not connect',
-  'link-lost': 'the link to the other end was lost',
-  timeout: 'the other end did not answer in time',
-  cancelled: 'the dial was given up',
+const defaultTexts: Record<DialFailureReason, string> = {
+  'refused-by-peer': 'peer could not connect',
+  'link-lost': 'link to the peer was lost',
+  timeout: 'peer did not respond in time',
+  cancelled: 'dial was cancelled',
 }
 
-/** A dial through a link that came to nothing. */
+/** A dial through a link failed. */
 export class DialFailed extends SallyportError {
   readonly code = 'TUNNEL_DIAL_FAILED'
   readonly reason: DialFailureReason
-  /** What the other end said, or our own words where it said nothing. */
+  /** The error of the peer, or ours where it sent none. */
   readonly text: string
 
-  constructor(reason: DialFailureReason, address: string, text: string = inWords[reason]) {
+  constructor(reason: DialFailureReason, address: string, text: string = defaultTexts[reason]) {
     super(`cannot reach ${address} through the tunnel: ${text}`)
     this.reason = reason
     this.text = text
@@ -119,30 +119,30 @@ interface PendingDial {
   readonly settle: (outcome: Channel | DialFailed) => void
 }
 
-/** What the dials of a link need of it. */
+/** What outgoing dials need of the link. */
 export interface DialHost {
   request(random: bigint, address: string): void
-  takeBack(random: bigint): void
-  /** Makes the channel of a dial that succeeded. */
+  cancel(random: bigint): void
+  /** Creates the channel of a dial that succeeded. */
   open(address: string, connectId: number): Channel
 }
 
-/** Drawn in advance: a call for each dial would cost more than the packet. */
+/** Random bytes in advance: a call for each dial would cost more than the packet. */
 const pool = Buffer.alloc(4096)
-let drawn = pool.length
+let used = pool.length
 
-/** 63 bits, as Konnectivity's ends make them. */
+/** 63 random bits, as in Konnectivity. */
 function newRandom(): bigint {
-  if (drawn === pool.length) {
+  if (used === pool.length) {
     randomFillSync(pool)
-    drawn = 0
+    used = 0
   }
-  const random = pool.readBigUInt64BE(drawn) >> 1n
-  drawn += 8
+  const random = pool.readBigUInt64BE(used) >> 1n
+  used += 8
   return random
 }
 
-/** Our dials that wait for the other end's answer. */
+/** Our dials that wait for the response of the peer. */
 export class OutgoingDials {
   readonly #host: DialHost
   readonly #pending = new Map<bigint, PendingDial>()
@@ -159,12 +159,12 @@ export class OutgoingDials {
     if (signal.aborted) return Promise.reject(new DialFailed('cancelled', address))
     const random = newRandom()
     return new Promise((resolve, reject) => {
-      const giveUp = (reason: 'cancelled' | 'timeout'): void => {
-        this.#host.takeBack(random)
+      const fail = (reason: 'cancelled' | 'timeout'): void => {
+        this.#host.cancel(random)
         settle(new DialFailed(reason, address))
       }
-      const cancel = (): void => giveUp('cancelled')
-      const timer = setTimeout(() => giveUp('timeout'), deadlineMs)
+      const cancel = (): void => fail('cancelled')
+      const timer = setTimeout(() => fail('timeout'), deadlineMs)
       const settle = (outcome: Channel | DialFailed): void => {
         this.#pending.delete(random)
         clearTimeout(timer)
@@ -178,8 +178,8 @@ export class OutgoingDials {
     })
   }
 
-  /** Tells whether the answer belonged to a dial that still waited. */
-  answered({ random, error, connectId }: DialResponse): boolean {
+  /** A response has arrived: returns whether its dial was still pending. */
+  responded({ random, error, connectId }: DialResponse): boolean {
     const dial = this.#pending.get(random)
     if (!dial) return false
     if (error !== '') dial.settle(new DialFailed('refused-by-peer', dial.address, error))
@@ -187,7 +187,7 @@ export class OutgoingDials {
     return true
   }
 
-  /** The other end takes a dial back that it cannot answer. */
+  /** The peer has cancelled a dial that it cannot serve. */
   closedByPeer(random: bigint): void {
     const dial = this.#pending.get(random)
     dial?.settle(new DialFailed('refused-by-peer', dial.address))

@@ -1,99 +1,99 @@
 import { Duplex } from 'node:stream'
 import { HeldChunks } from '../../core/index.ts'
-import type { Leg } from './byte-stream.ts'
+import type { ByteStream } from './byte-stream.ts'
 
 const highWaterBytes = 1024 * 1024
 
-class LegDuplex extends Duplex {
-  readonly #leg: Leg
-  #owed = 0
-  /** What arrives between two reads of the stream. */
-  readonly #gathered = new HeldChunks()
+class ByteStreamDuplex extends Duplex {
+  readonly #stream: ByteStream
+  #unreported = 0
+  /** Bytes that arrive between two reads of the Duplex. */
+  readonly #received = new HeldChunks()
   #isReadWaiting = false
-  #written: (() => void) | undefined
-  #isGone = false
+  #writeDone: (() => void) | undefined
+  #isClosed = false
 
-  constructor(leg: Leg) {
+  constructor(stream: ByteStream) {
     super({ allowHalfOpen: true, highWaterMark: 64 * 1024 })
-    this.#leg = leg
-    leg.start({
+    this.#stream = stream
+    stream.start({
       data: (chunk) => {
-        this.#owed += chunk.length
-        this.#received(chunk)
+        this.#unreported += chunk.length
+        this.#receive(chunk)
       },
       finished: () => {
-        this.#pushGathered()
+        this.#pushReceived()
         this.push(null)
       },
-      drained: () => this.#wrote(),
+      drained: () => this.#resumeWriter(),
       closed: (error) => {
-        this.#isGone = true
-        this.#wrote()
+        this.#isClosed = true
+        this.#resumeWriter()
         if (error) this.destroy(error)
         else this.#ended()
       },
     })
   }
 
-  /** An orderly end lets what has been received be read first. */
+  /** After an orderly end, received bytes can still be read. */
   #ended(): void {
     if (this.readableEnded || this.destroyed) {
       this.destroy()
       return
     }
-    this.#pushGathered()
+    this.#pushReceived()
     if (this.readableFlowing !== false || this.readableLength > 0)
       this.once('end', () => this.destroy())
     this.push(null)
   }
 
   #release(): void {
-    const bytes = this.#owed
-    this.#owed = 0
-    if (bytes > 0) this.#leg.consumed(bytes)
+    const bytes = this.#unreported
+    this.#unreported = 0
+    if (bytes > 0) this.#stream.consumed(bytes)
   }
 
-  #wrote(): void {
-    const written = this.#written
-    this.#written = undefined
-    written?.()
+  #resumeWriter(): void {
+    const done = this.#writeDone
+    this.#writeDone = undefined
+    done?.()
   }
 
-  #received(chunk: Buffer): void {
+  #receive(chunk: Buffer): void {
     if (!this.#isReadWaiting) {
-      this.#gathered.push(chunk)
+      this.#received.push(chunk)
       return
     }
     this.#isReadWaiting = false
     if (this.push(chunk)) this.#release()
   }
 
-  #pushGathered(): void {
-    for (const chunk of this.#gathered.take()) this.push(chunk)
+  #pushReceived(): void {
+    for (const chunk of this.#received.take()) this.push(chunk)
   }
 
   override _read(): void {
-    this.#isReadWaiting = this.#gathered.bytes === 0
-    this.#pushGathered()
+    this.#isReadWaiting = this.#received.bytes === 0
+    this.#pushReceived()
     this.#release()
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
-    this.#leg.write(chunk)
-    if (this.#leg.backlog <= highWaterBytes || this.#isGone) done()
-    else this.#written = done
+    this.#stream.write(chunk)
+    if (this.#stream.backlog <= highWaterBytes || this.#isClosed) done()
+    else this.#writeDone = done
   }
 
   override _final(done: () => void): void {
-    this.#leg.finish()
+    this.#stream.finish()
     done()
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
-    if (!this.#isGone) this.#leg.close(error ?? undefined)
+    if (!this.#isClosed) this.#stream.close(error ?? undefined)
     done(error)
   }
 }
 
-/** A leg as a Node.js stream, for whoever wants to read and write it as a socket. */
-export const duplexOf = (leg: Leg): Duplex => new LegDuplex(leg)
+/** A byte stream as a Node.js Duplex. */
+export const duplexOf = (stream: ByteStream): Duplex => new ByteStreamDuplex(stream)

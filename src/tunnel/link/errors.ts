@@ -50,7 +50,7 @@ export class LinkStalled extends SallyportError {
   }
 }
 
-/** What a peer is told about an error. */
+/** The message of an error for a peer. */
 export function publicMessage(error: Error): string {
   if (error instanceof SallyportError) return error.message
   return systemErrorCode(error) ?? 'connection reset'

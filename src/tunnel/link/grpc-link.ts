@@ -22,11 +22,11 @@ import type { BufferBudget } from './buffer-budget.ts'
 import { LinkBroken, LinkRefused, LinkUnreachable } from './errors.ts'
 import { defaultLinkLimits, type LinkLimits, maxFrameBytes } from './limits.ts'
 import {
-  agreed,
   type Capability,
   type Carrier,
   type CarrierEvents,
   capabilityHeader,
+  commonCapabilities,
   formatCapabilities,
   type Link,
   type LinkSide,
@@ -286,7 +286,7 @@ async function requestLink(
     new ClientLinkCall(client),
     {
       side: path === '/ProxyService/Proxy' ? 'front-end' : 'agent',
-      capabilities: agreed(capabilities, offered),
+      capabilities: commonCapabilities(capabilities, offered),
       metadata,
     },
     options,

@@ -5,8 +5,8 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { silentLogger } from '../../core/index.ts'
 import { type ControlPacket, encodeDataHead, encodePacket, packetType } from '../protocol/index.ts'
 import { allCapabilities, connectLink, type Link, LinkServer, type LinkSide } from './index.ts'
-import { echo, LegReader } from './leg-reader.suite.ts'
 import { RawPeer } from './raw-peer.suite.ts'
+import { echo, StreamReader } from './stream-reader.suite.ts'
 
 const closers: (() => unknown)[] = []
 afterEach(async () => {
@@ -179,13 +179,13 @@ async function relay(to: number, damage: { readonly up: Damage; readonly down: D
 
 const roundTrip = async (link: Link, words: string): Promise<string> => {
   const channel = await link.dial('x:1', { signal: AbortSignal.timeout(1_000), deadlineMs: 1_000 })
-  const reader = new LegReader(channel)
-  reader.leg.write(Buffer.from(words))
+  const reader = new StreamReader(channel)
+  reader.stream.write(Buffer.from(words))
   await Promise.race([
     reader.until(({ text: read, isClosed }) => isClosed || read.length >= words.length),
     new Promise((resolve) => setTimeout(resolve, 1_000)),
   ])
-  reader.leg.close()
+  reader.stream.close()
   return reader.text
 }
 

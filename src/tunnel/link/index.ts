@@ -1,5 +1,5 @@
 export { BufferBudget, BufferBudgets } from './buffer-budget.ts'
-export { type Leg, type LegEvents, socketLeg } from './byte-stream.ts'
+export { type ByteStream, type ByteStreamEvents, socketStream } from './byte-stream.ts'
 export { DialFailed } from './dials.ts'
 export { duplexOf } from './duplex.ts'
 export { type ConnectLinkOptions, connectLink } from './grpc-link.ts'

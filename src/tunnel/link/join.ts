@@ -1,108 +1,112 @@
-import type { Leg } from './byte-stream.ts'
+import type { ByteStream } from './byte-stream.ts'
 import { ChannelBroken } from './errors.ts'
-import { Standstill } from './stall-detector.ts'
+import { StallTimer } from './stall-detector.ts'
 
-/** How much may wait on either side of a join. */
+/** Limits of a join. */
 export interface JoinLimits {
-  /** Bytes waiting to leave one leg above which the other is no longer read. */
+  /** Backlog of one stream above which the other is not read. */
   readonly highWaterBytes: number
-  /** How long a reader may take nothing while somebody has more for it: a paused download is in order, for a while. */
-  readonly heldUpMs: number
-  /** How long it may take nothing of the last bytes, when the other side has said all. */
+  /** How long a reader may read nothing while there is more for it: a paused download is allowed for a while. */
+  readonly blockedMs: number
+  /** How long it may read nothing of the last bytes, after the other side has ended. */
   readonly lastBytesMs: number
 }
 
-/** What went through a join, and how it ended. */
+/** The result of a join. */
 export interface JoinEnd {
   readonly bytesFromA: number
   readonly bytesFromB: number
-  /** Which leg went first, or that both directions had ended in order. */
+  /** Which stream closed first, or that both directions had ended in order. */
   readonly endedBy: 'a' | 'b' | 'both'
   readonly error?: Error
 }
 
 const defaultLimits: JoinLimits = {
   highWaterBytes: 128 * 1024,
-  heldUpMs: 3_600_000,
+  blockedMs: 3_600_000,
   lastBytesMs: 300_000,
 }
 
-class Half {
-  readonly #from: Leg
-  readonly #to: Leg
+class Direction {
+  readonly #from: ByteStream
+  readonly #to: ByteStream
   readonly #limits: JoinLimits
-  /** A side that is not read cannot be seen to have gone, so whoever holds it up must not do so for ever. */
-  readonly #standstill: Standstill
-  /** Bytes passed on that the source does not know to be read yet. */
-  #owed = 0
+  /** A side that is not read is not seen to disconnect, so the other side must not block it forever. */
+  readonly #stall: StallTimer
+  /** Bytes passed on that were not reported to the source as consumed. */
+  #unreported = 0
   bytes = 0
   finished = false
 
-  constructor(from: Leg, to: Leg, limits: JoinLimits) {
+  constructor(from: ByteStream, to: ByteStream, limits: JoinLimits) {
     this.#from = from
     this.#to = to
     this.#limits = limits
-    this.#standstill = new Standstill(
+    this.#stall = new StallTimer(
       () => to.backlog,
-      () => to.close(new ChannelBroken('nobody takes what was sent')),
+      () => to.close(new ChannelBroken('peer does not read')),
     )
   }
 
-  pass(chunk: Buffer): void {
+  copy(chunk: Buffer): void {
     this.bytes += chunk.length
     this.#to.write(chunk)
-    this.#owed += chunk.length
+    this.#unreported += chunk.length
     if (this.#to.backlog <= this.#limits.highWaterBytes) this.release()
-    else if (!this.#standstill.isWatching) this.#standstill.watch(this.#limits.heldUpMs)
+    else if (!this.#stall.isRunning) this.#stall.start(this.#limits.blockedMs)
   }
 
   release(): void {
-    if (!this.finished) this.#standstill.stop()
-    if (this.#owed === 0) return
-    const bytes = this.#owed
-    this.#owed = 0
+    if (!this.finished) this.#stall.stop()
+    if (this.#unreported === 0) return
+    const bytes = this.#unreported
+    this.#unreported = 0
     this.#from.consumed(bytes)
   }
 
   finish(): void {
     this.finished = true
     this.#to.finish()
-    if (this.#to.backlog > 0) this.#standstill.watch(this.#limits.lastBytesMs)
+    if (this.#to.backlog > 0) this.#stall.start(this.#limits.lastBytesMs)
   }
 
   stop(): void {
-    this.#standstill.stop()
+    this.#stall.stop()
   }
 }
 
-/** Joins two legs until both are gone: bytes, ends of direction and back-pressure are carried over. */
-export function join(a: Leg, b: Leg, limits: JoinLimits = defaultLimits): Promise<JoinEnd> {
-  const forth = new Half(a, b, limits)
-  const back = new Half(b, a, limits)
+/** Copies bytes, ends of direction and back-pressure between two streams until both are closed. */
+export function join(
+  a: ByteStream,
+  b: ByteStream,
+  limits: JoinLimits = defaultLimits,
+): Promise<JoinEnd> {
+  const aToB = new Direction(a, b, limits)
+  const bToA = new Direction(b, a, limits)
   return new Promise((resolve) => {
     let open = 2
     let first: { endedBy: JoinEnd['endedBy']; error?: Error } | undefined
-    const closed = (which: 'a' | 'b', other: Leg, error?: Error): void => {
+    const closed = (which: 'a' | 'b', other: ByteStream, error?: Error): void => {
       open--
-      forth.stop()
-      back.stop()
+      aToB.stop()
+      bToA.stop()
       if (first === undefined) {
-        const inOrder = forth.finished && back.finished && error === undefined
+        const inOrder = aToB.finished && bToA.finished && error === undefined
         first = { endedBy: inOrder ? 'both' : which, ...(error && { error }) }
         other.close(error)
       }
-      if (open === 0) resolve({ bytesFromA: forth.bytes, bytesFromB: back.bytes, ...first })
+      if (open === 0) resolve({ bytesFromA: aToB.bytes, bytesFromB: bToA.bytes, ...first })
     }
     a.start({
-      data: (chunk) => forth.pass(chunk),
-      finished: () => forth.finish(),
-      drained: () => back.release(),
+      data: (chunk) => aToB.copy(chunk),
+      finished: () => aToB.finish(),
+      drained: () => bToA.release(),
       closed: (error) => closed('a', b, error),
     })
     b.start({
-      data: (chunk) => back.pass(chunk),
-      finished: () => back.finish(),
-      drained: () => forth.release(),
+      data: (chunk) => bToA.copy(chunk),
+      finished: () => bToA.finish(),
+      drained: () => aToB.release(),
       closed: (error) => closed('b', a, error),
     })
   })

@@ -1,24 +1,24 @@
-/** How much a link keeps in memory before it acts; all in bytes unless named otherwise. */
+/** Limits of a link. */
 export interface LinkLimits {
-  /** Unread bytes of a channel from which on an end that knows no credit is slowed down. */
+  /** Unread bytes of a channel above which a peer without credit is throttled. */
   readonly channelPressureBytes: number
-  /** How long a reader may stand still before the other end is no longer slowed down for it. */
+  /** How long a reader may read nothing before the peer is no longer throttled for it. */
   readonly stoppedReaderMs: number
-  /** Unread bytes that a channel may hold when the other end knows no credit; more ends that channel alone. */
+  /** Unread bytes of a channel of a peer without credit; above, this channel is closed. */
   readonly channelUnreadBytes: number
-  /** Bytes that wait in either direction over all links of a peer; more ends the channel that holds most. */
+  /** Bytes held in either direction for all links of a peer; above, the channel that holds most is closed. */
   readonly peerBufferBytes: number
-  /** The most that a credit window grows to. */
+  /** Maximum of a credit window. */
   readonly creditWindowBytes: number
-  /** Small packets that wait because the other end does not read, 64 bytes more for each; more ends the link. */
+  /** Control packets queued for a peer that does not read, with 64 bytes more for each; above, the link is closed. */
   readonly controlBytes: number
-  /** Dials of the other end that wait for an answer; more are refused. */
+  /** Dials of the peer that wait for a response; more are refused. */
   readonly pendingIncomingDials: number
-  /** How long a closed channel waits for the other end's word. */
-  readonly closeAnswerMs: number
-  /** How long the other end may take nothing of the last bytes of a closed channel. */
+  /** How long a closed channel waits for the response of the peer. */
+  readonly closeTimeoutMs: number
+  /** How long the peer may read nothing of the last bytes of a closed channel. */
   readonly lastBytesMs: number
-  /** How long the other end of a shared link may take nothing of what waits for it; longer ends the link. */
+  /** How long the peer of a shared link may read nothing of what is queued for it; then the link is closed. */
   readonly stalledLinkMs: number
 }
 
@@ -27,7 +27,7 @@ const mebibyte = 1024 * 1024
 /** Long frames save headers between two Sallyport processes; grpc-go sends 16 KiB in any case. */
 export const maxFrameBytes = 1 * mebibyte
 
-/** Limits that suit a server with thousands of connections. */
+/** For a server with thousands of connections. */
 export const defaultLinkLimits: LinkLimits = {
   channelPressureBytes: 1 * mebibyte,
   stoppedReaderMs: 1_000,
@@ -36,7 +36,7 @@ export const defaultLinkLimits: LinkLimits = {
   creditWindowBytes: 16 * mebibyte,
   controlBytes: 4 * mebibyte,
   pendingIncomingDials: 10_000,
-  closeAnswerMs: 10_000,
+  closeTimeoutMs: 10_000,
   lastBytesMs: 60_000,
   stalledLinkMs: 60_000,
 }

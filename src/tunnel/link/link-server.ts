@@ -11,8 +11,8 @@ import type { BufferBudget } from './buffer-budget.ts'
 import { createLink, type LinkOptions, ServerLinkCall, type StreamPath } from './grpc-link.ts'
 import { maxFrameBytes } from './limits.ts'
 import {
-  agreed,
   capabilityHeader,
+  commonCapabilities,
   formatCapabilities,
   type Link,
   parseCapabilities,
@@ -79,7 +79,7 @@ export class LinkServer {
 
   #serve(call: ServerCall, request: CallRequest, metadata: Readonly<Record<string, string>>): void {
     const offered = parseCapabilities(request.metadata[capabilityHeader])
-    const capabilities = agreed(this.#options.capabilities, offered)
+    const capabilities = commonCapabilities(this.#options.capabilities, offered)
     call.respond({
       ...metadata,
       ...(offered.size > 0 && { [capabilityHeader]: formatCapabilities(capabilities) }),

@@ -1,8 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import type { Capability, Channel, Link } from './index.ts'
-import { echo, LegReader } from './leg-reader.suite.ts'
 import { type LinkPair, type LinkPairOptions, linkPair } from './link-pair.suite.ts'
+import { echo, StreamReader } from './stream-reader.suite.ts'
 
 const pairs: LinkPair[] = []
 afterEach(async () => {
@@ -33,10 +33,10 @@ const both: [string, readonly Capability[]][] = [
 ]
 
 /** Writes as a socket would: never far ahead of what leaves. */
-async function send(reader: LegReader, chunks: readonly Buffer[]): Promise<void> {
+async function send(reader: StreamReader, chunks: readonly Buffer[]): Promise<void> {
   for (const chunk of chunks) {
-    reader.leg.write(chunk)
-    while (reader.leg.backlog > 2_000_000) await new Promise((resolve) => setImmediate(resolve))
+    reader.stream.write(chunk)
+    while (reader.stream.backlog > 2_000_000) await new Promise((resolve) => setImmediate(resolve))
   }
 }
 
@@ -48,16 +48,16 @@ describe('bytes', () => {
   test.each(both)(
     '[TUN-R7] 100 MiB each way at once between %s arrive with equal hashes',
     async (_name, capabilities) => {
-      let far: LegReader | undefined
+      let far: StreamReader | undefined
       const sent: Promise<void>[] = []
       const { dialer } = await started(
         (channel) => {
-          far = new LegReader(channel)
+          far = new StreamReader(channel)
           sent.push(send(far, chunks))
         },
         { capabilities },
       )
-      const near = new LegReader(await dialer.dial('x:1', dialOptions()))
+      const near = new StreamReader(await dialer.dial('x:1', dialOptions()))
       sent.push(send(near, chunks))
       await Promise.all(sent)
       await near.until(({ bytes }) => bytes === 100 * mebibyte)
@@ -84,9 +84,9 @@ describe('bytes', () => {
     const readers = await Promise.all(
       Array.from({ length: 40 }, async (_, index) => {
         const link = index % 2 === 0 ? dialer : acceptor
-        const reader = new LegReader(await link.dial('x:1', dialOptions()))
-        reader.leg.write(Buffer.from(`connection ${index}`))
-        reader.leg.finish()
+        const reader = new StreamReader(await link.dial('x:1', dialOptions()))
+        reader.stream.write(Buffer.from(`connection ${index}`))
+        reader.stream.finish()
         await reader.closed()
         return reader
       }),
@@ -108,7 +108,7 @@ describe('slow readers', () => {
         (channel) => {
           if (channel.address === 'echo:1') echo(channel)
           else {
-            const reader = new LegReader(channel)
+            const reader = new StreamReader(channel)
             void send(
               reader,
               Array.from({ length: 16 }, () => Buffer.alloc(quarter)),
@@ -121,11 +121,11 @@ describe('slow readers', () => {
         Array.from(
           { length: 50 },
           async () =>
-            new LegReader(await dialer.dial('bulk:1', dialOptions()), { isReading: false }),
+            new StreamReader(await dialer.dial('bulk:1', dialOptions()), { isReading: false }),
         ),
       )
-      const reader = new LegReader(await dialer.dial('echo:1', dialOptions()))
-      reader.leg.write(Buffer.from('hello'))
+      const reader = new StreamReader(await dialer.dial('echo:1', dialOptions()))
+      reader.stream.write(Buffer.from('hello'))
       await reader.until(({ text }) => text === 'hello')
       expect(stopped.every(({ isClosed }) => !isClosed)).toBe(true)
     },
@@ -135,15 +135,18 @@ describe('slow readers', () => {
   test('[TUN-W27] a stopped reader of ours holds no more than its window, and costs the others nothing', async () => {
     const megabytes = 8
     const { dialer, acceptor } = await started((channel) => {
-      const reader = new LegReader(channel)
+      const reader = new StreamReader(channel)
       void send(
         reader,
         Array.from({ length: 4 * megabytes }, () => Buffer.alloc(quarter)),
       )
     })
-    const stopped = new LegReader(await dialer.dial('x:1', dialOptions()), { isReading: false })
+    const stopped = new StreamReader(await dialer.dial('x:1', dialOptions()), { isReading: false })
     const readers = await Promise.all(
-      Array.from({ length: 8 }, async () => new LegReader(await dialer.dial('x:1', dialOptions()))),
+      Array.from(
+        { length: 8 },
+        async () => new StreamReader(await dialer.dial('x:1', dialOptions())),
+      ),
     )
     await Promise.all(
       readers.map((reader) => reader.until(({ bytes }) => bytes === megabytes * 4 * quarter)),
@@ -155,11 +158,11 @@ describe('slow readers', () => {
 
   test('a channel that is closed while the other end takes nothing is given up [TUN-F20]', async () => {
     const { dialer, acceptor } = await started(
-      (channel) => void new LegReader(channel, { isReading: false }),
+      (channel) => void new StreamReader(channel, { isReading: false }),
       { limits: { lastBytesMs: 50 } },
     )
     const channel = await dialer.dial('x:1', dialOptions())
-    const reader = new LegReader(channel)
+    const reader = new StreamReader(channel)
     channel.write(Buffer.alloc(20 * quarter))
     channel.close()
     await reader.closed()
@@ -186,25 +189,25 @@ describe('half-close', () => {
         closed: () => {},
       })
     })
-    const reader = new LegReader(await dialer.dial('x:1', dialOptions()))
-    reader.leg.write(Buffer.from('hello'))
-    reader.leg.finish()
+    const reader = new StreamReader(await dialer.dial('x:1', dialOptions()))
+    reader.stream.write(Buffer.from('hello'))
+    reader.stream.finish()
     await reader.closed()
     expect(reader).toMatchObject({ text: 'you said hello', isFinished: true, error: undefined })
   })
 
   test('[TUN-R25] without it, an end flushes what both directions have queued', async () => {
-    let far: LegReader | undefined
+    let far: StreamReader | undefined
     const { dialer } = await started(
       (channel) => {
-        far = new LegReader(channel)
+        far = new StreamReader(channel)
         channel.write(Buffer.alloc(300_000))
       },
       { capabilities: [] },
     )
-    const near = new LegReader(await dialer.dial('x:1', dialOptions()))
-    near.leg.write(Buffer.alloc(400_000))
-    near.leg.finish()
+    const near = new StreamReader(await dialer.dial('x:1', dialOptions()))
+    near.stream.write(Buffer.alloc(400_000))
+    near.stream.finish()
     await near.closed()
     await far?.closed()
     expect(near).toMatchObject({ bytes: 300_000, error: undefined })
@@ -233,7 +236,7 @@ describe('a link', () => {
 
   test('that is closed in order ends without an error at both ends', async () => {
     const { dialer, acceptor } = await started(echo)
-    const reader = new LegReader(await dialer.dial('x:1', dialOptions()))
+    const reader = new StreamReader(await dialer.dial('x:1', dialOptions()))
     acceptor.close()
     expect(await acceptor.ended).toEqual({})
     expect(await dialer.ended).toEqual({})
@@ -261,13 +264,13 @@ describe('a link', () => {
 
   test('[TUN-W7] a front end dials once through its own stream', async () => {
     const { dialer } = await started(echo, { path: '/ProxyService/Proxy', capabilities: [] })
-    const reader = new LegReader(await dialer.dial('x:1', dialOptions()))
-    reader.leg.write(Buffer.from('hi'))
+    const reader = new StreamReader(await dialer.dial('x:1', dialOptions()))
+    reader.stream.write(Buffer.from('hi'))
     await reader.until(({ text }) => text === 'hi')
     await expect(dialer.dial('x:1', dialOptions())).rejects.toMatchObject({
       reason: 'refused-by-peer',
     })
-    reader.leg.close()
+    reader.stream.close()
     await reader.closed()
     expect(await dialer.ended).toEqual({})
   })
@@ -285,9 +288,9 @@ describe('a link', () => {
         },
       },
     })
-    const reader = new LegReader(await dialer.dial('x:1', dialOptions()))
-    reader.leg.write(Buffer.from('hi'))
-    reader.leg.finish()
+    const reader = new StreamReader(await dialer.dial('x:1', dialOptions()))
+    reader.stream.write(Buffer.from('hi'))
+    reader.stream.finish()
     await reader.closed()
     expect(counts).toEqual({
       'sent DIAL_REQ': 1,

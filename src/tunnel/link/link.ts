@@ -1,83 +1,86 @@
+import type { Clock, Logger } from '../../core/index.ts'
 import { destination, type PacketTypeName } from '../protocol/index.ts'
-import type { Leg } from './byte-stream.ts'
+import type { BufferBudget } from './buffer-budget.ts'
+import type { ByteStream } from './byte-stream.ts'
+import type { LinkLimits } from './limits.ts'
 
-/** What two Sallyport ends may agree on beyond Konnectivity's protocol, named as in the metadata `x-knp-ext`. */
+/** Extensions of Konnectivity's protocol between two Sallyport processes, named as in the metadata `x-knp-ext`. */
 export type Capability = 'rdial' | 'credit' | 'halfclose'
 
 /** A tunnelled connection of a link. */
-export interface Channel extends Leg {
-  /** The address that was dialled. */
+export interface Channel extends ByteStream {
+  /** The dialled address. */
   readonly address: string
 }
 
-/** Why a dial that went through a link came to nothing. */
+/** Why a dial through a link failed. */
 export type DialFailureReason =
-  /** The other end tried and says why. */
+  /** The peer tried and sent an error. */
   | 'refused-by-peer'
-  /** The link ended before there was an answer. */
+  /** The link ended before the response. */
   | 'link-lost'
-  /** No answer within the deadline. */
+  /** No response within the deadline. */
   | 'timeout'
   /** The caller's signal aborted. */
   | 'cancelled'
 
-/** A dial that the other end of the link asks for. */
+/** A dial that the peer requests. */
 export interface IncomingDial {
   readonly protocol: string
   /** Host and port, IPv6 in brackets. */
   readonly address: string
-  /** Aborts when the other end gives up or the link ends. */
+  /** Aborts when the peer cancels or the link ends. */
   readonly signal: AbortSignal
-  /** Answers that the connection stands; `undefined` when the other end has given up meanwhile. */
+  /** Responds that the target is connected; returns undefined if the peer has cancelled meanwhile. */
   accept(): Channel | undefined
-  /** Answers that it does not; the words are passed on. */
+  /** Responds that it is not; the text is sent to the peer. */
   refuse(text: string): void
 }
 
-/** What a link tells its owner. */
+/** Events of a link. */
 export interface LinkEvents {
   dial(dial: IncomingDial): void
-  /** The other end asks for no new dials if there is any other way. */
+  /** The peer shuts down: no new dials if there is another link. */
   drain(): void
 }
 
 /** How a link ended. */
 export interface LinkEnd {
-  /** Absent when it was closed in order. */
+  /** Absent after an orderly end. */
   readonly error?: Error
 }
 
 /**
- * The connection between a tunnel server and one of its peers, with many channels in both directions.
- * Symmetric: either end dials, either end is dialled.
+ * The connection between a tunnel server and one of its peers, with many channels in both directions. It is symmetric:
+ * either end dials.
  */
 export interface Link {
-  /** What both ends can do. */
+  /** Extensions that both ends support. */
   readonly capabilities: ReadonlySet<Capability>
-  /** The metadata that the other end sent, names in lower case. */
+  /** Metadata of the peer, names in lower case. */
   readonly metadata: Readonly<Record<string, readonly string[]>>
-  /** To be called once, in the same tick in which the link was handed over. */
+  /** Call once, in the tick in which the link was received. */
   start(events: LinkEvents): void
-  /** Lets the other end open a connection; rejects with DialFailed. */
+  /** Requests a connection from the peer. @throws DialFailed */
   dial(
     address: string,
     options: { readonly signal: AbortSignal; readonly deadlineMs: number },
   ): Promise<Channel>
-  /** Says that we go soon. */
+  /** Announces that we shut down. */
   sendDrain(): void
   readonly isDraining: boolean
   readonly channelCount: number
   readonly pendingDialCount: number
-  /** Bytes queued for the other end over all channels. */
+  /** Bytes queued for the peer over all channels. */
   readonly backlog: number
-  /** Ends the link and all its channels. */
+  /** Closes the link and all its channels. */
   close(error?: Error): void
   readonly ended: Promise<LinkEnd>
 }
 
 /**
- * Which end of which stream a link is. An agent's stream has a `server` and an `agent`;
- * a front end's has a `gateway` (ours) and a `front-end`, which alone dials, and only once.
+ * Which end of which stream a link is. The stream of an agent has a `server` and an `agent`. The stream of a front end has a
+ * `gateway` (ours) and a `front-end`, which alone dials, and only once.
  */
 export type LinkSide = 'server' | 'agent' | 'gateway' | 'front-end'
 
@@ -87,7 +90,7 @@ export interface Directions {
   readonly inbound?: number
 }
 
-/** Who may dial on a link, and how the two directions are told apart. */
+/** Which end may dial on a link, and the `dest` of each direction. */
 export function directionsOf(side: LinkSide, hasReverseDials: boolean): Directions {
   const { unset, controlPlane } = destination
   switch (side) {
@@ -102,58 +105,59 @@ export function directionsOf(side: LinkSide, hasReverseDials: boolean): Directio
   }
 }
 
-/** The metadata name under which both ends say what they can do beyond Konnectivity's protocol. */
+/** The metadata name for extensions of Konnectivity's protocol. */
 export const capabilityHeader = 'x-knp-ext'
 
 const version = 'v1'
 const known: readonly Capability[] = ['rdial', 'credit', 'halfclose']
 
-/** Everything this version can do. */
+/** All extensions of this version. */
 export const allCapabilities: readonly Capability[] = known
 
 /** The header's value for these capabilities. */
 export const formatCapabilities = (capabilities: Iterable<Capability>): string =>
   `${version}; ${[...capabilities].join(', ')}`
 
-/** What the other end can do; anything unreadable counts as nothing. */
+/** The extensions of the peer; a malformed value counts as none. */
 export function parseCapabilities(values: readonly string[] = []): ReadonlySet<Capability> {
   const [value, ...others] = values
   if (value === undefined || others.length > 0) return new Set()
-  const [said, list = ''] = value.split(';').map((part) => part.trim())
-  if (said !== version) return new Set()
+  const [peerVersion, list = ''] = value.split(';').map((part) => part.trim())
+  if (peerVersion !== version) return new Set()
   const names = new Set(list.split(',').map((name) => name.trim()))
   return new Set(known.filter((capability) => names.has(capability)))
 }
 
-/** What both ends can do. */
-export const agreed = (
-  ours: Iterable<Capability>,
-  theirs: ReadonlySet<Capability>,
-): ReadonlySet<Capability> => new Set([...ours].filter((capability) => theirs.has(capability)))
+/** Extensions that both ends support. */
+export const commonCapabilities = (
+  offered: Iterable<Capability>,
+  supported: ReadonlySet<Capability>,
+): ReadonlySet<Capability> =>
+  new Set([...offered].filter((capability) => supported.has(capability)))
 
-/** What a carrier tells the link that it carries. */
+/** Events of a carrier. */
 export interface CarrierEvents {
   data(chunk: Buffer): void
-  /** Some of what was written has left. */
+  /** Some written bytes have left. */
   progress(): void
-  /** The carrier is gone; comes exactly once and last. No error: it ended in order. */
+  /** The carrier has ended, in order if there is no error; called exactly once and last. */
   ended(error?: Error): void
 }
 
 /** The byte stream in both directions that a link runs on. */
 export interface Carrier {
   start(events: CarrierEvents): void
-  /** Takes buffers that leave in order, in one system call if possible. */
+  /** Writes buffers in order, in one system call if possible. */
   write(parts: readonly Buffer[]): void
-  /** Bytes taken by `write` that have not left yet. */
+  /** Written bytes that have not left yet. */
   readonly backlog: number
-  /** Of these, the bytes of this carrier alone where several share a connection. */
+  /** The part of these bytes that belongs to this carrier alone, where several share a connection. */
   readonly heldBytes: number
-  /** Lets the other end send no more than it was allowed already, until it is switched off. */
+  /** While on, the peer's window is not opened again. */
   throttle(isOn: boolean): void
-  /** Lets a throttled other end send a little. */
+  /** Opens the window of a throttled peer to at least `bytes`. */
   allow(bytes: number): void
-  /** The shortest round trip seen so far. */
+  /** The shortest round trip measured so far. */
   readonly roundTripMs: number
   /** Ends in order once everything written has left. */
   end(): void
@@ -161,8 +165,22 @@ export interface Carrier {
   destroy(error?: Error): void
 }
 
-/** Hears of packets as they come and go, for metrics. */
+/** Counts packets, for metrics. */
 export interface PacketTally {
   received(type: PacketTypeName): void
   sent(type: PacketTypeName): void
+}
+
+/** What a PacketLink is created from. */
+export interface PacketLinkOptions {
+  readonly carrier: Carrier
+  readonly side: LinkSide
+  readonly capabilities: ReadonlySet<Capability>
+  readonly metadata: Readonly<Record<string, readonly string[]>>
+  readonly limits: LinkLimits
+  readonly clock: Clock
+  readonly log: Logger
+  readonly packets?: PacketTally | undefined
+  /** Shared with the other links of the peer; default: its own. */
+  readonly budget?: BufferBudget | undefined
 }

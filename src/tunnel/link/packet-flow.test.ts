@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { packetType } from '../protocol/index.ts'
-import { LegReader } from './leg-reader.suite.ts'
 import { RawPeer } from './raw-peer.suite.ts'
+import { StreamReader } from './stream-reader.suite.ts'
 
 const { DATA, CLOSE_REQ, DRAIN, CREDIT, FIN } = packetType
 const everything = ['rdial', 'credit', 'halfclose'] as const
@@ -9,7 +9,7 @@ const everything = ['rdial', 'credit', 'halfclose'] as const
 function accepted(peer: RawPeer, random = 1n, options = {}) {
   const channel = peer.dial(random).accept()
   if (!channel) throw new Error('the dial was given up')
-  return new LegReader(channel, options)
+  return new StreamReader(channel, options)
 }
 
 describe('the order of what goes out', () => {
@@ -18,9 +18,9 @@ describe('the order of what goes out', () => {
     const [first, second] = [accepted(peer, 1n), accepted(peer, 2n)]
     await peer.quiet()
     peer.sent.length = 0
-    first.leg.write(Buffer.from('one'))
-    first.leg.finish()
-    second.leg.write(Buffer.from('two'))
+    first.stream.write(Buffer.from('one'))
+    first.stream.finish()
+    second.stream.write(Buffer.from('two'))
     peer.link.sendDrain()
     await peer.quiet()
     expect(peer.sent.map(({ type }) => type)).toEqual([DRAIN, DATA, FIN, DATA])
@@ -31,7 +31,7 @@ describe('the order of what goes out', () => {
     const channels = [accepted(peer, 1n), accepted(peer, 2n), accepted(peer, 3n)]
     await peer.quiet()
     peer.sent.length = 0
-    for (const { leg } of channels) leg.write(Buffer.alloc(150_000))
+    for (const { stream } of channels) stream.write(Buffer.alloc(150_000))
     await peer.quiet()
     peer.events?.progress()
     const turns = peer.sent.map((packet) => (packet.type === DATA ? packet.connectId : 0))
@@ -40,14 +40,14 @@ describe('the order of what goes out', () => {
 
   test('[TUN-W25] small writes of one turn leave as one packet in one write, and none reaches 1 MiB', async () => {
     const peer = new RawPeer('agent')
-    const { leg } = accepted(peer)
+    const { stream } = accepted(peer)
     await peer.quiet()
     const before = peer.writes
-    for (let index = 0; index < 100; index++) leg.write(Buffer.from('0123456789'))
+    for (let index = 0; index < 100; index++) stream.write(Buffer.from('0123456789'))
     await peer.quiet()
     expect(peer.sent.slice(1)).toMatchObject([{ type: DATA, bytes: 1_000 }])
     expect(peer.writes).toBe(before + 1)
-    leg.write(Buffer.alloc(5_000_000))
+    stream.write(Buffer.alloc(5_000_000))
     while (peer.link.backlog > 0) peer.events?.progress()
     const sizes = peer.sent.map((packet) => (packet.type === DATA ? packet.bytes : 0))
     expect(Math.max(...sizes)).toBeLessThan(1024 * 1024)
@@ -58,13 +58,13 @@ describe('the order of what goes out', () => {
     const peer = new RawPeer('agent')
     const reader = accepted(peer)
     peer.backlog = 10 ** 9
-    reader.leg.write(Buffer.alloc(1_000_000))
+    reader.stream.write(Buffer.alloc(1_000_000))
     await peer.quiet()
     expect(reader.told).toEqual([])
-    expect(reader.leg.backlog).toBe(1_000_000)
+    expect(reader.stream.backlog).toBe(1_000_000)
     expect(peer.link.backlog).toBeGreaterThan(1_000_000)
     peer.backlog = 0
-    while (reader.leg.backlog > 0) peer.events?.progress()
+    while (reader.stream.backlog > 0) peer.events?.progress()
     expect(reader.told).toEqual(['drained'])
   })
 })
@@ -74,8 +74,8 @@ describe('credit', () => {
 
   test('[TUN-W27] without credit nothing more than the first window leaves', async () => {
     const peer = new RawPeer('agent', everything)
-    const { leg } = accepted(peer)
-    leg.write(Buffer.alloc(3 * window))
+    const { stream } = accepted(peer)
+    stream.write(Buffer.alloc(3 * window))
     const total = (): number =>
       peer.sent.reduce((sum, packet) => sum + (packet.type === DATA ? packet.bytes : 0), 0)
     for (let turn = 0; turn < 50; turn++) peer.events?.progress()
@@ -118,8 +118,8 @@ describe('credit', () => {
 describe('a reader that does not read', () => {
   test('[TUN-U10, TUN-W27] loses its channel at the limit, and nobody else does', async () => {
     const peer = new RawPeer('server', [], { channelUnreadBytes: 100_000 })
-    const stopped = new LegReader(await peer.dialled(1), { isReading: false })
-    const reading = new LegReader(await peer.dialled(2))
+    const stopped = new StreamReader(await peer.dialled(1), { isReading: false })
+    const reading = new StreamReader(await peer.dialled(2))
     for (let index = 0; index < 3; index++) {
       peer.sayData(1, Buffer.alloc(50_000))
       peer.sayData(2, Buffer.alloc(50_000))
@@ -133,8 +133,8 @@ describe('a reader that does not read', () => {
 
   test('[TUN-W27] the limit of a link costs the channel that holds most', async () => {
     const peer = new RawPeer('server', [], { peerBufferBytes: 100_000 })
-    const little = new LegReader(await peer.dialled(1), { isReading: false })
-    const much = new LegReader(await peer.dialled(2), { isReading: false })
+    const little = new StreamReader(await peer.dialled(1), { isReading: false })
+    const much = new StreamReader(await peer.dialled(2), { isReading: false })
     peer.sayData(1, Buffer.alloc(10_000))
     peer.sayData(2, Buffer.alloc(95_000))
     await much.closed()
@@ -187,19 +187,19 @@ describe('an end that knows no credit', () => {
 
   test('[TUN-W27] is slowed down for a reader that is alone, and let go when it has caught up', async () => {
     const peer = new RawPeer('server')
-    const reader = new LegReader(await peer.dialled(1), { isReading: false })
+    const reader = new StreamReader(await peer.dialled(1), { isReading: false })
     peer.sayData(1, Buffer.alloc(pressing))
     expect(peer.isThrottled).toBe(true)
     await slice()
     expect(peer).toMatchObject({ isThrottled: true, allowedBytes: 0 })
-    reader.leg.consumed(pressing)
+    reader.stream.consumed(pressing)
     expect(peer.isThrottled).toBe(false)
   })
 
   test('[TUN-W27] is not slowed down by a reader that has stopped while others are there', async () => {
     const peer = new RawPeer('server', [], { stoppedReaderMs: 50 })
-    const stopped = new LegReader(await peer.dialled(1), { isReading: false })
-    new LegReader(await peer.dialled(2))
+    const stopped = new StreamReader(await peer.dialled(1), { isReading: false })
+    new StreamReader(await peer.dialled(2))
     peer.sayData(1, Buffer.alloc(pressing))
     await slice()
     expect(peer.isThrottled).toBe(false)
@@ -210,27 +210,27 @@ describe('an end that knows no credit', () => {
 
   test('[TUN-W27] is slowed down for a reader that has only paused, and again for one that goes on', async () => {
     const peer = new RawPeer('server', [], { stoppedReaderMs: 150 })
-    const reader = new LegReader(await peer.dialled(1), { isReading: false })
-    new LegReader(await peer.dialled(2))
+    const reader = new StreamReader(await peer.dialled(1), { isReading: false })
+    new StreamReader(await peer.dialled(2))
     peer.sayData(1, Buffer.alloc(pressing))
     await slice()
     expect(peer.isThrottled).toBe(true)
     while (peer.isThrottled) await slice()
-    reader.leg.consumed(1_000)
+    reader.stream.consumed(1_000)
     while (!peer.isThrottled) await slice()
     expect(reader.isClosed).toBe(false)
   })
 
   test('[TUN-W27] is slowed down, never stopped, for readers that read among others', async () => {
     const peer = new RawPeer('server')
-    const slow = new LegReader(await peer.dialled(1), { isReading: false })
-    new LegReader(await peer.dialled(2))
+    const slow = new StreamReader(await peer.dialled(1), { isReading: false })
+    new StreamReader(await peer.dialled(2))
     peer.sayData(1, Buffer.alloc(pressing))
-    slow.leg.consumed(1_000)
+    slow.stream.consumed(1_000)
     await slice()
     expect(peer.isThrottled).toBe(true)
     expect(peer.allowedBytes).toBeGreaterThan(0)
-    slow.leg.close(new Error('enough'))
+    slow.stream.close(new Error('enough'))
     expect(peer.isThrottled).toBe(false)
   })
 })
@@ -242,7 +242,7 @@ describe('a link whose other end takes nothing', () => {
     '[TUN-P2] is ended at the %s, and its dials and connections with it',
     async (side) => {
       const peer = new RawPeer(side, ['rdial'], { stalledLinkMs })
-      const open = new LegReader(await peer.dialled(1, side === 'agent' ? 1 : 0))
+      const open = new StreamReader(await peer.dialled(1, side === 'agent' ? 1 : 0))
       const dial = peer.link.dial('x:2', {
         signal: new AbortController().signal,
         deadlineMs: 60_000,

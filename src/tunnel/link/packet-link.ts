@@ -1,4 +1,3 @@
-import type { Clock, Logger } from '../../core/index.ts'
 import {
   type CloseRequest,
   type CloseResponse,
@@ -16,58 +15,38 @@ import {
 } from '../protocol/index.ts'
 import { type BudgetedLink, BufferBudget } from './buffer-budget.ts'
 import { type ChannelHost, LinkChannel } from './channel.ts'
-import { ChannelTable } from './channel-table.ts'
-import { Pressure } from './credit.ts'
+import { ChannelTables } from './channel-table.ts'
+import { BackPressure } from './credit.ts'
 import { DialFailed, IncomingDials, OutgoingDials } from './dials.ts'
 import { ChannelBroken, LinkLost } from './errors.ts'
-import type { LinkLimits } from './limits.ts'
 import {
   type Capability,
   type Carrier,
   type Channel,
-  type Directions,
-  directionsOf,
   type Link,
   type LinkEnd,
   type LinkEvents,
-  type LinkSide,
-  type PacketTally,
+  type PacketLinkOptions,
 } from './link.ts'
-import { Outbox } from './outbox.ts'
-import { type StallWatch, watchForStall } from './stall-detector.ts'
-
-/** What a link is made of. */
-export interface PacketLinkOptions {
-  readonly carrier: Carrier
-  readonly side: LinkSide
-  readonly capabilities: ReadonlySet<Capability>
-  readonly metadata: Readonly<Record<string, readonly string[]>>
-  readonly limits: LinkLimits
-  readonly clock: Clock
-  readonly log: Logger
-  readonly packets?: PacketTally | undefined
-  /** Shared with the other links of the peer; one of its own without it. */
-  readonly budget?: BufferBudget | undefined
-}
+import { SendScheduler } from './send-scheduler.ts'
+import { detectStall, type StallDetector } from './stall-detector.ts'
 
 type DialName = Pick<DialRequest, 'random' | 'dest'>
 
-/** The state machine of one link: dials, channels and their packets over a carrier. */
+/** A link: dials, channels and their packets on a carrier. */
 export class PacketLink implements Link, BudgetedLink {
   readonly capabilities: ReadonlySet<Capability>
   readonly metadata: Readonly<Record<string, readonly string[]>>
   readonly ended: Promise<LinkEnd>
   readonly #options: PacketLinkOptions
   readonly #carrier: Carrier
-  readonly #outbox: Outbox
-  readonly #directions: Directions
-  readonly #outbound = new ChannelTable()
-  readonly #inbound = new ChannelTable()
+  readonly #scheduler: SendScheduler
+  readonly #channels: ChannelTables
   readonly #dials: OutgoingDials
   readonly #incoming: IncomingDials
   readonly #host: ChannelHost
-  readonly #pressure: Pressure
-  readonly #stall: StallWatch | undefined
+  readonly #pressure: BackPressure
+  readonly #stall: StallDetector | undefined
   readonly #decoder: PacketDecoder
   readonly #budget: BufferBudget
   #events: LinkEvents | undefined
@@ -77,7 +56,7 @@ export class PacketLink implements Link, BudgetedLink {
   heldBytes = 0
   #hasDialled = false
   #isDraining = false
-  #isOver = false
+  #isEnded = false
   #resolveEnded: (end: LinkEnd) => void = () => {}
 
   constructor(options: PacketLinkOptions) {
@@ -85,20 +64,22 @@ export class PacketLink implements Link, BudgetedLink {
     this.capabilities = options.capabilities
     this.metadata = options.metadata
     this.#carrier = options.carrier
-    this.#directions = directionsOf(options.side, options.capabilities.has('rdial'))
+    this.#channels = new ChannelTables(options.side, options.capabilities.has('rdial'))
     this.#budget = options.budget ?? new BufferBudget(options.limits.peerBufferBytes)
     this.#budget.add(this)
-    this.#outbox = new Outbox(options.carrier, options.packets, (change) => this.#hold(change))
-    this.#pressure = new Pressure(
+    this.#scheduler = new SendScheduler(options.carrier, options.packets, (change) =>
+      this.#hold(change),
+    )
+    this.#pressure = new BackPressure(
       options.carrier,
       () => this.channelCount === 1 && this.#dials.count === 0,
       options.limits.stoppedReaderMs,
     )
-    this.#stall = watchForStall(options, (stalled) => this.close(stalled))
+    this.#stall = detectStall(options, (stalled) => this.close(stalled))
     this.#host = this.#channelHost()
     this.#dials = new OutgoingDials({
       request: (random, address) => this.#requestDial(random, address),
-      takeBack: (random) =>
+      cancel: (random) =>
         this.#send('DIAL_CLS', { type: packetType.DIAL_CLS, random, dest: this.#outboundDest }),
       open: (address, connectId) => this.#open(address, connectId),
     })
@@ -125,7 +106,7 @@ export class PacketLink implements Link, BudgetedLink {
   }
 
   get channelCount(): number {
-    return this.#outbound.size + this.#inbound.size
+    return this.#channels.size
   }
 
   get pendingDialCount(): number {
@@ -133,7 +114,7 @@ export class PacketLink implements Link, BudgetedLink {
   }
 
   get backlog(): number {
-    return this.#queuedBytes + this.#outbox.controlBytes + this.#carrier.backlog
+    return this.#queuedBytes + this.#scheduler.controlBytes + this.#carrier.backlog
   }
 
   start(events: LinkEvents): void {
@@ -142,9 +123,9 @@ export class PacketLink implements Link, BudgetedLink {
       data: (chunk) => this.#decode(chunk),
       progress: () => {
         this.#stall?.progressed()
-        this.#outbox.flush()
+        this.#scheduler.flush()
       },
-      ended: (error) => this.#over(error),
+      ended: (error) => this.#end(error),
     })
   }
 
@@ -152,10 +133,10 @@ export class PacketLink implements Link, BudgetedLink {
     address: string,
     options: { readonly signal: AbortSignal; readonly deadlineMs: number },
   ): Promise<Channel> {
-    if (this.#isOver) return Promise.reject(new DialFailed('link-lost', address))
-    if (this.#directions.outbound === undefined || this.#isUsedUp())
+    if (this.#isEnded) return Promise.reject(new DialFailed('link-lost', address))
+    if (this.#channels.directions.outbound === undefined || this.#isUsedUp())
       return Promise.reject(
-        new DialFailed('refused-by-peer', address, 'the other end takes no dials on this link'),
+        new DialFailed('refused-by-peer', address, 'peer accepts no dials on this link'),
       )
     return this.#dials.dial(address, options.signal, options.deadlineMs)
   }
@@ -165,16 +146,16 @@ export class PacketLink implements Link, BudgetedLink {
   }
 
   close(error?: Error): void {
-    if (this.#isOver) return
+    if (this.#isEnded) return
     if (error) this.#carrier.destroy(error)
     else {
-      this.#outbox.close()
+      this.#scheduler.close()
       this.#carrier.end()
     }
-    this.#over(error)
+    this.#end(error)
   }
 
-  /** A front end's stream is for one dial only. */
+  /** The stream of a front end is for one dial only. */
   #isUsedUp(): boolean {
     const isSingle = this.#options.side === 'gateway' || this.#options.side === 'front-end'
     if (isSingle && this.#hasDialled) return true
@@ -183,7 +164,7 @@ export class PacketLink implements Link, BudgetedLink {
   }
 
   get #outboundDest(): number {
-    return this.#directions.outbound ?? destination.unset
+    return this.#channels.directions.outbound ?? destination.unset
   }
 
   #channelHost(): ChannelHost {
@@ -194,7 +175,7 @@ export class PacketLink implements Link, BudgetedLink {
       hasHalfClose: capabilities.has('halfclose'),
       maxUnreadBytes: hasCredit ? Number.POSITIVE_INFINITY : limits.channelUnreadBytes,
       pressureBytes: hasCredit ? Number.POSITIVE_INFINITY : limits.channelPressureBytes,
-      closeAnswerMs: limits.closeAnswerMs,
+      closeTimeoutMs: limits.closeTimeoutMs,
       lastBytesMs: limits.lastBytesMs,
       window: {
         maxWindowBytes: limits.creditWindowBytes,
@@ -204,16 +185,19 @@ export class PacketLink implements Link, BudgetedLink {
         nowMs: () => clock.monotonic(),
       },
       send: (type, bytes) => this.#sendBytes(type, bytes),
-      enter: (source) => this.#outbox.enter(source),
-      leave: (source) => this.#outbox.leave(source),
+      schedule: (source) => this.#scheduler.schedule(source),
+      unschedule: (source) => this.#scheduler.unschedule(source),
       unread: (change) => this.#hold(change),
       queued: (change) => {
         this.#queuedBytes += change
         this.#hold(change)
       },
-      press: (channel, isPressing) =>
-        isPressing ? this.#pressure.raise(channel) : this.#pressure.lower(channel),
-      forget: (channel) => this.#forget(channel),
+      setPressure: (channel, isOn) =>
+        isOn ? this.#pressure.add(channel) : this.#pressure.remove(channel),
+      remove: (channel) => {
+        this.#channels.remove(channel)
+        this.#endIfSingle()
+      },
     }
   }
 
@@ -222,9 +206,9 @@ export class PacketLink implements Link, BudgetedLink {
   }
 
   #sendBytes(type: PacketTypeName, bytes: Buffer): void {
-    this.#outbox.send(type, bytes)
-    if (this.#outbox.controlBytes > this.#options.limits.controlBytes)
-      this.close(new ProtocolError('it sends requests and does not read the answers'))
+    this.#scheduler.send(type, bytes)
+    if (this.#scheduler.controlBytes > this.#options.limits.controlBytes)
+      this.close(new ProtocolError('peer sends requests and does not read the responses'))
   }
 
   #hold(change: number): void {
@@ -233,23 +217,12 @@ export class PacketLink implements Link, BudgetedLink {
   }
 
   shed(): void {
-    let fullest: LinkChannel | undefined
-    let ownBytes = this.heldBytes
-    for (const channel of [...this.#inbound.values(), ...this.#outbound.values()]) {
-      ownBytes -= channel.heldBytes
-      if (fullest === undefined || channel.heldBytes > fullest.heldBytes) fullest = channel
-    }
-    if (fullest && ownBytes <= this.heldBytes / 2) fullest.overflow()
-    else this.close(new ProtocolError('it makes this end keep too many bytes'))
+    const { fullest, heldBytes } = this.#channels.load()
+    if (fullest && heldBytes >= this.heldBytes / 2) fullest.overflow()
+    else this.close(new ProtocolError('peer makes us hold too many bytes'))
   }
 
-  #forget(channel: LinkChannel): void {
-    const table = channel.isDialledByUs ? this.#outbound : this.#inbound
-    table.remove(channel)
-    this.#endIfSingle()
-  }
-
-  /** A front end's stream has nothing left to do after its only dial. */
+  /** The stream of a front end ends after its only dial. */
   #endIfSingle(): void {
     if (this.#options.side === 'gateway') setImmediate(() => this.close())
   }
@@ -261,10 +234,10 @@ export class PacketLink implements Link, BudgetedLink {
 
   #open(address: string, connectId: number): Channel {
     const name = { connectId, dest: this.#outboundDest, address, isDialledByUs: true }
-    if (connectId === 0 || this.#outbound.get(connectId))
-      throw new ProtocolError('a dial was answered with a connection id that is in use')
+    if (connectId === 0 || this.#channels.outbound.get(connectId))
+      throw new ProtocolError('response to a dial has a connection id that is in use')
     const channel = new LinkChannel(this.#host, name)
-    this.#outbound.add(channel)
+    this.#channels.outbound.add(channel)
     return channel
   }
 
@@ -272,11 +245,11 @@ export class PacketLink implements Link, BudgetedLink {
     const connectId = ++this.#lastConnectId
     const channel = new LinkChannel(this.#host, {
       connectId,
-      dest: this.#directions.inbound ?? dest,
+      dest: this.#channels.directions.inbound ?? dest,
       address,
       isDialledByUs: false,
     })
-    this.#inbound.add(channel)
+    this.#channels.inbound.add(channel)
     this.#send('DIAL_RSP', { type: packetType.DIAL_RSP, error: '', connectId, random, dest })
     return channel
   }
@@ -286,14 +259,14 @@ export class PacketLink implements Link, BudgetedLink {
   }
 
   #decode(chunk: Buffer): void {
-    if (this.#isOver) return
+    if (this.#isEnded) return
     try {
       this.#decoder.push(chunk)
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
       this.close(error)
     }
-    if (!this.#isOver) this.#holdUndecoded(this.#decoder.heldBytes)
+    if (!this.#isEnded) this.#holdUndecoded(this.#decoder.heldBytes)
   }
 
   #holdUndecoded(bytes: number): void {
@@ -303,16 +276,16 @@ export class PacketLink implements Link, BudgetedLink {
   }
 
   #received(packet: ControlPacket): void {
-    if (this.#isOver) return
+    if (this.#isEnded) return
     switch (packet.type) {
       case packetType.DIAL_REQ:
         this.#receivedDial(packet)
         return
       case packetType.DIAL_RSP:
-        this.#receivedAnswer(packet)
+        this.#receivedDialResponse(packet)
         return
       case packetType.DIAL_CLS:
-        if (this.#isInbound(packet.dest)) this.#receivedTakeBack(packet)
+        if (this.#channels.isInbound(packet.dest)) this.#receivedCancel(packet)
         else this.#dials.closedByPeer(packet.random)
         return
       case packetType.DRAIN:
@@ -322,19 +295,19 @@ export class PacketLink implements Link, BudgetedLink {
       case packetType.CLOSE_RSP:
       case packetType.CREDIT:
       case packetType.FIN:
-        this.#receivedOfChannel(packet)
+        this.#receivedForChannel(packet)
     }
   }
 
-  /** Reported once: each report is a log line. */
+  /** Reported once: each event is a log line. */
   #receivedDrain(): void {
     if (!this.#isDraining) this.#events?.drain()
     this.#isDraining = true
   }
 
-  #receivedOfChannel(packet: CloseRequest | CloseResponse | Credit | Fin): void {
+  #receivedForChannel(packet: CloseRequest | CloseResponse | Credit | Fin): void {
     const { connectId, dest } = packet
-    const channel = this.#tableOf(dest).get(connectId)
+    const channel = this.#channels.of(dest).get(connectId)
     if (packet.type === packetType.CLOSE_REQ) {
       if (channel) channel.receiveCloseRequest()
       else this.#sendCloseResponse({ connectId, dest, error: 'Unknown connectID' })
@@ -343,48 +316,30 @@ export class PacketLink implements Link, BudgetedLink {
     else channel?.receiveFin()
   }
 
-  /** Ends that have not agreed on reverse dials use one direction only, whatever `dest` says. */
-  #directed(dest: number): number {
-    const isReverse = this.capabilities.has('rdial') && dest === destination.controlPlane
-    return isReverse ? destination.controlPlane : destination.unset
-  }
-
-  #isInbound(dest: number): boolean {
-    return this.#directed(dest) === this.#directions.inbound
-  }
-
-  #tableOf(dest: number): ChannelTable {
-    return this.#isInbound(dest) ? this.#inbound : this.#outbound
-  }
-
   #receivedDial(packet: DialRequest): void {
-    if (!this.#isInbound(packet.dest)) {
-      this.#refuse(packet, 'dials in this direction were not agreed on')
-      return
-    }
-    if (this.#isUsedUp()) {
-      this.#refuse(packet, 'this stream has been used for a dial already')
-      return
-    }
-    if (this.#incoming.count >= this.#options.limits.pendingIncomingDials) {
-      this.#refuse(packet, 'too many dials are waiting')
-      return
-    }
-    const dial = this.#incoming.add(packet)
+    const refusal = this.#refusalOf(packet)
+    const dial = refusal === undefined ? this.#incoming.add(packet) : undefined
     if (dial) this.#events?.dial(dial)
-    else this.#refuse(packet, 'a dial of this name is waiting already')
+    else this.#refuse(packet, refusal ?? 'a dial with this random number is pending')
   }
 
-  #receivedTakeBack(packet: DialName): void {
-    const wasWaiting = this.#incoming.takenBack(packet.random)
-    // Upstream's server forgets a dial when it is answered, and only then.
-    if (wasWaiting && this.#options.side === 'agent' && this.capabilities.size === 0)
-      this.#refuse(packet, 'the dial was taken back')
+  #refusalOf({ dest }: DialRequest): string | undefined {
+    if (!this.#channels.isInbound(dest)) return 'dials in this direction are not supported'
+    if (this.#isUsedUp()) return 'this stream is for one dial only'
+    const isFull = this.#incoming.count >= this.#options.limits.pendingIncomingDials
+    return isFull ? 'too many pending dials' : undefined
   }
 
-  #receivedAnswer(packet: DialResponse): void {
-    if (this.#dials.answered(packet) || packet.error !== '') return
-    // We gave up, and the other end did not know yet.
+  #receivedCancel(packet: DialName): void {
+    const wasPending = this.#incoming.cancel(packet.random)
+    // Konnectivity's server removes a dial only when there is a response.
+    if (wasPending && this.#options.side === 'agent' && this.capabilities.size === 0)
+      this.#refuse(packet, 'dial was cancelled')
+  }
+
+  #receivedDialResponse(packet: DialResponse): void {
+    if (this.#dials.responded(packet) || packet.error !== '') return
+    // We have cancelled the dial, and the peer did not know yet.
     const { connectId, dest } = packet
     this.#send('CLOSE_REQ', { type: packetType.CLOSE_REQ, connectId, dest })
   }
@@ -394,8 +349,8 @@ export class PacketLink implements Link, BudgetedLink {
   }
 
   #receivedData(connectId: number, dest: number, chunk: Buffer): void {
-    if (this.#isOver) return
-    const table = this.#tableOf(dest)
+    if (this.#isEnded) return
+    const table = this.#channels.of(dest)
     const channel = table.get(connectId)
     if (channel) channel.receive(chunk)
     else if (connectId === 0)
@@ -404,7 +359,7 @@ export class PacketLink implements Link, BudgetedLink {
   }
 
   #receivedStrayData(connectId: number, dest: number): void {
-    if (!this.#isInbound(dest)) {
+    if (!this.#channels.isInbound(dest)) {
       this.#send('CLOSE_REQ', { type: packetType.CLOSE_REQ, connectId, dest })
       return
     }
@@ -412,23 +367,22 @@ export class PacketLink implements Link, BudgetedLink {
       this.#sendCloseResponse({ connectId, dest, error: 'unrecognized connectID' })
       return
     }
-    const [channel] = this.#inbound.values()
+    const [channel] = this.#channels.inbound.values()
     const error = channel ? 'mismatched connection IDs' : 'backend not initialized'
     this.#sendCloseResponse({ connectId, dest, error })
     channel?.close(new ChannelBroken(error))
   }
 
-  #over(error?: Error): void {
-    if (this.#isOver) return
-    this.#isOver = true
+  #end(error?: Error): void {
+    if (this.#isEnded) return
+    this.#isEnded = true
     this.#dials.failAll()
-    this.#incoming.giveUpAll()
+    this.#incoming.cancelAll()
     const lost = new LinkLost(error)
-    for (const channel of [...this.#inbound.values(), ...this.#outbound.values()])
-      channel.over(lost)
+    for (const channel of this.#channels.all()) channel.closed(lost)
     this.#pressure.stop()
     this.#stall?.stop()
-    this.#outbox.close()
+    this.#scheduler.close()
     this.#holdUndecoded(0)
     this.#budget.remove(this)
     this.#resolveEnded(error ? { error } : {})

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { packetType } from '../protocol/index.ts'
-import { LegReader } from './leg-reader.suite.ts'
 import { RawPeer } from './raw-peer.suite.ts'
+import { StreamReader } from './stream-reader.suite.ts'
 
 const { DATA, CLOSE_REQ, CLOSE_RSP, DIAL_CLS, DIAL_RSP, FIN } = packetType
 const everything = ['rdial', 'credit', 'halfclose'] as const
@@ -9,7 +9,7 @@ const everything = ['rdial', 'credit', 'halfclose'] as const
 function accepted(peer: RawPeer, random = 1n, options = {}) {
   const channel = peer.dial(random).accept()
   if (!channel) throw new Error('the dial was given up')
-  return new LegReader(channel, options)
+  return new StreamReader(channel, options)
 }
 
 describe('dials of the other end', () => {
@@ -49,7 +49,7 @@ describe('dials of the other end', () => {
     for (const random of [9n, 9n, 10n]) peer.say({ type: DIAL_CLS, random, dest: 0 })
     await peer.quiet()
     expect(peer.sent).toEqual([
-      { type: DIAL_RSP, error: 'the dial was taken back', connectId: 0, random: 9n, dest: 0 },
+      { type: DIAL_RSP, error: 'dial was cancelled', connectId: 0, random: 9n, dest: 0 },
     ])
   })
 
@@ -59,7 +59,7 @@ describe('dials of the other end', () => {
     await peer.quiet()
     expect(peer.dials).toEqual([])
     expect(peer.sent).toMatchObject([
-      { type: DIAL_RSP, random: 3n, error: expect.stringMatching(/agreed/) },
+      { type: DIAL_RSP, random: 3n, error: expect.stringMatching(/not supported/) },
     ])
   })
 
@@ -118,7 +118,7 @@ describe('our dials', () => {
     const dialling = peer.dialled(3)
     await peer.quiet()
     peer.sayData(3, 'early')
-    const reader = new LegReader(await dialling)
+    const reader = new StreamReader(await dialling)
     expect(reader.text).toBe('early')
   })
 })
@@ -161,7 +161,7 @@ describe('data that belongs nowhere', () => {
   test('[TUN-W9] what was on its way when a channel closed is dropped without an answer', async () => {
     const peer = new RawPeer('agent')
     const reader = accepted(peer)
-    reader.leg.close()
+    reader.stream.close()
     await reader.closed()
     peer.sent.length = 0
     peer.sayData(1, 'late')
@@ -188,7 +188,7 @@ describe('closing with a Go peer', () => {
     const peer = new RawPeer('agent')
     const reader = accepted(peer)
     peer.sayData(1, 'question')
-    reader.leg.write(Buffer.from('answer'))
+    reader.stream.write(Buffer.from('answer'))
     peer.say({ type: CLOSE_REQ, connectId: 1, dest: 0 })
     await reader.closed()
     expect(reader).toMatchObject({ text: 'question', isFinished: true, error: undefined })
@@ -202,8 +202,8 @@ describe('closing with a Go peer', () => {
   test('[TUN-W10, TUN-R25] the end of the target sends CLOSE_RSP unasked after the last byte', async () => {
     const peer = new RawPeer('agent')
     const reader = accepted(peer)
-    reader.leg.write(Buffer.alloc(200_000))
-    reader.leg.finish()
+    reader.stream.write(Buffer.alloc(200_000))
+    reader.stream.finish()
     await reader.closed()
     expect(peer.sent.at(-1)).toEqual({ type: CLOSE_RSP, connectId: 1, error: '', dest: 0 })
     const bytes = peer.sent.map((packet) => (packet.type === DATA ? packet.bytes : 0))
@@ -212,9 +212,9 @@ describe('closing with a Go peer', () => {
 
   test('[TUN-W10, TUN-R25] after our FIN the other end may still send until it answers', async () => {
     const peer = new RawPeer('server')
-    const reader = new LegReader(await peer.dialled(1))
-    reader.leg.write(Buffer.from('bye'))
-    reader.leg.finish()
+    const reader = new StreamReader(await peer.dialled(1))
+    reader.stream.write(Buffer.from('bye'))
+    reader.stream.finish()
     await peer.quiet()
     expect(peer.sent.slice(1)).toEqual([
       { type: DATA, connectId: 1, dest: 0, text: 'bye', bytes: 3 },
@@ -228,16 +228,16 @@ describe('closing with a Go peer', () => {
   })
 
   test('[TUN-W10] a CLOSE_REQ that is never answered is not waited for without end', async () => {
-    const peer = new RawPeer('server', [], { closeAnswerMs: 5 })
-    const reader = new LegReader(await peer.dialled(1))
-    reader.leg.close()
+    const peer = new RawPeer('server', [], { closeTimeoutMs: 5 })
+    const reader = new StreamReader(await peer.dialled(1))
+    reader.stream.close()
     await reader.closed()
     expect(peer.link.channelCount).toBe(0)
   })
 
   test('[TUN-W10] CLOSE_RSP with a text closes with that error', async () => {
     const peer = new RawPeer('server')
-    const reader = new LegReader(await peer.dialled(1))
+    const reader = new StreamReader(await peer.dialled(1))
     peer.say({ type: CLOSE_RSP, connectId: 1, error: 'reset by target', dest: 0 })
     await reader.closed()
     expect(reader.error?.message).toBe('reset by target')
@@ -247,8 +247,8 @@ describe('closing with a Go peer', () => {
     const peer = new RawPeer('agent')
     const reader = accepted(peer)
     peer.backlog = 10 ** 9
-    reader.leg.write(Buffer.alloc(1_000))
-    reader.leg.close(new Error('boom'))
+    reader.stream.write(Buffer.alloc(1_000))
+    reader.stream.close(new Error('boom'))
     peer.backlog = 0
     peer.events?.progress()
     await reader.closed()
@@ -267,8 +267,8 @@ describe('half-close between two of ours', () => {
     expect(reader.isFinished).toBe(true)
     await peer.quiet()
     expect(reader.isClosed).toBe(false)
-    reader.leg.write(Buffer.from('still here'))
-    reader.leg.finish()
+    reader.stream.write(Buffer.from('still here'))
+    reader.stream.finish()
     await reader.closed()
     expect(reader.error).toBeUndefined()
     expect(peer.sent.slice(1)).toEqual([
@@ -292,13 +292,13 @@ describe('both directions on one link', () => {
   test('[TUN-R9, TUN-W5] the same id in both directions is two channels, told apart by dest', async () => {
     const peer = new RawPeer('agent', everything)
     const inbound = accepted(peer)
-    const outbound = new LegReader(await peer.dialled(1, 1))
+    const outbound = new StreamReader(await peer.dialled(1, 1))
     peer.sayData(1, 'to the node', 0)
     peer.sayData(1, 'to the control plane', 1)
     expect(inbound.text).toBe('to the node')
     expect(outbound.text).toBe('to the control plane')
-    outbound.leg.write(Buffer.from('o'))
-    inbound.leg.write(Buffer.from('i'))
+    outbound.stream.write(Buffer.from('o'))
+    inbound.stream.write(Buffer.from('i'))
     await peer.quiet()
     expect(peer.sent.slice(-2)).toEqual([
       { type: DATA, connectId: 1, dest: 1, text: 'o', bytes: 1 },
@@ -323,7 +323,7 @@ describe('a front end and its gateway', () => {
     expect(peer.sent.at(-1)).toMatchObject({
       type: DIAL_RSP,
       random: 2n,
-      error: expect.stringMatching(/already/),
+      error: expect.stringMatching(/one dial only/),
     })
     expect(peer.link.channelCount).toBe(1)
     expect(peer.isEnded).toBe(false)

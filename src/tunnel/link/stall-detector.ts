@@ -2,27 +2,27 @@ import { LinkStalled } from './errors.ts'
 import type { LinkLimits } from './limits.ts'
 import type { Carrier, LinkSide } from './link.ts'
 
-/** How often a link is looked at within the time that it may stand still. */
-const looksPerLimit = 4
+/** Checks of a link within the time for which it may make no progress. */
+const checksPerLimit = 4
 
 /**
- * Finds a link whose other end lives but takes nothing: its receive loop hangs on one connection,
- * and with it every other connection of the link. Pings are answered all the while.
+ * Detects a link whose peer responds to pings but reads nothing: its receive loop hangs on one connection, and with it all
+ * connections of the link.
  */
-export class StallWatch {
+export class StallDetector {
   readonly #carrier: Carrier
   readonly #timer: NodeJS.Timeout
   #hasProgressed = true
-  #idleLooks = 0
+  #checksWithoutProgress = 0
 
   constructor(carrier: Carrier, limitMs: number, onStall: () => void) {
     this.#carrier = carrier
     this.#timer = setInterval(() => {
       if (this.#isStalled()) onStall()
-    }, limitMs / looksPerLimit).unref()
+    }, limitMs / checksPerLimit).unref()
   }
 
-  /** The other end took some of what waited. */
+  /** The peer has read some of the queued bytes. */
   progressed(): void {
     this.#hasProgressed = true
   }
@@ -32,44 +32,46 @@ export class StallWatch {
   }
 
   #isStalled(): boolean {
-    const stands = this.#carrier.backlog > 0 && !this.#hasProgressed
-    this.#idleLooks = stands ? this.#idleLooks + 1 : 0
+    const isStuck = this.#carrier.backlog > 0 && !this.#hasProgressed
+    this.#checksWithoutProgress = isStuck ? this.#checksWithoutProgress + 1 : 0
     this.#hasProgressed = false
-    return this.#idleLooks >= looksPerLimit
+    return this.#checksWithoutProgress >= checksPerLimit
   }
 }
 
-/** Watches a link that many connections share; whether a front end's one connection is read is its client's affair. */
-export function watchForStall(
+/** Watches a link that many connections share. A front end has one connection per link: its client decides when to read. */
+export function detectStall(
   link: { readonly carrier: Carrier; readonly side: LinkSide; readonly limits: LinkLimits },
   onStall: (stalled: LinkStalled) => void,
-): StallWatch | undefined {
+): StallDetector | undefined {
   if (link.side !== 'server' && link.side !== 'agent') return undefined
   const { stalledLinkMs } = link.limits
-  return new StallWatch(link.carrier, stalledLinkMs, () => onStall(new LinkStalled(stalledLinkMs)))
+  return new StallDetector(link.carrier, stalledLinkMs, () =>
+    onStall(new LinkStalled(stalledLinkMs)),
+  )
 }
 
-/** Notices that nothing of what waits in a queue is taken any more. */
-export class Standstill {
+/** Calls back if a queue makes no progress within a time limit. */
+export class StallTimer {
   readonly #backlog: () => number
-  readonly #noticed: () => void
+  readonly #onStall: () => void
   #timer: NodeJS.Timeout | undefined
-  #before = 0
+  #backlogBefore = 0
 
-  constructor(backlog: () => number, noticed: () => void) {
+  constructor(backlog: () => number, onStall: () => void) {
     this.#backlog = backlog
-    this.#noticed = noticed
+    this.#onStall = onStall
   }
 
-  get isWatching(): boolean {
+  get isRunning(): boolean {
     return this.#timer !== undefined
   }
 
-  /** Begins to watch, or begins anew; less must wait each time the limit has passed. */
-  watch(limitMs: number): void {
+  /** Starts, or starts again; the queue has to become shorter within each `limitMs`. */
+  start(limitMs: number): void {
     clearTimeout(this.#timer)
-    this.#before = this.#backlog()
-    this.#timer = setTimeout(() => this.#look(limitMs), limitMs).unref()
+    this.#backlogBefore = this.#backlog()
+    this.#timer = setTimeout(() => this.#check(limitMs), limitMs).unref()
   }
 
   stop(): void {
@@ -77,13 +79,13 @@ export class Standstill {
     this.#timer = undefined
   }
 
-  #look(limitMs: number): void {
-    const waiting = this.#backlog()
-    if (waiting === 0) this.stop()
-    else if (waiting < this.#before) this.watch(limitMs)
+  #check(limitMs: number): void {
+    const backlog = this.#backlog()
+    if (backlog === 0) this.stop()
+    else if (backlog < this.#backlogBefore) this.start(limitMs)
     else {
       this.stop()
-      this.#noticed()
+      this.#onStall()
     }
   }
 }

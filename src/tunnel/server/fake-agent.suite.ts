@@ -8,7 +8,7 @@ import {
   type Link,
   type LinkEnd,
   type LinkEvents,
-  socketLeg,
+  socketStream,
 } from '../link/index.ts'
 import type { IdentityCheck } from './agent-claims.ts'
 import { type AgentDialHandler, TunnelHub } from './hub.ts'
@@ -119,7 +119,7 @@ export class FakeAgent implements Link {
           this.channelCount--
           this.#sockets.delete(socket)
         })
-        resolve(Object.assign(socketLeg(socket), { address }))
+        resolve(Object.assign(socketStream(socket), { address }))
       })
     })
   }

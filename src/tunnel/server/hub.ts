@@ -2,11 +2,11 @@ import type { Duplex } from 'node:stream'
 import { type Clock, type Dialer, excerpt, type Logger } from '../../core/index.ts'
 import { showHostPort } from '../addresses.ts'
 import {
+  type ByteStream,
   type Channel,
   duplexOf,
   type IncomingDial,
   join,
-  type Leg,
   type Link,
 } from '../link/index.ts'
 import { HolderCheck, type IdentityCheck } from './agent-claims.ts'
@@ -46,8 +46,8 @@ export interface CarriedFields {
 /** A tunnelled connection. */
 interface Carried {
   /** Towards whoever opened it. */
-  readonly near: Leg
-  readonly far: Leg
+  readonly near: ByteStream
+  readonly far: ByteStream
   readonly from: CarriedFields['from']
 }
 
@@ -110,8 +110,8 @@ export class TunnelHub {
     let count = 0
     for (const { near, far, from } of this.#carried) {
       // What a target sends to a node came by no stream.
-      const leg = from === side ? far : from === 'client' ? near : undefined
-      if (leg && leg.backlog > fullBytes) count++
+      const stream = from === side ? far : from === 'client' ? near : undefined
+      if (stream && stream.backlog > fullBytes) count++
     }
     return count
   }
@@ -153,7 +153,7 @@ export class TunnelHub {
   }
 
   /** Joins the two sides of a tunnelled connection and counts it until it ends. */
-  async carry(near: Leg, far: Leg, fields: CarriedFields): Promise<void> {
+  async carry(near: ByteStream, far: ByteStream, fields: CarriedFields): Promise<void> {
     const { clock, log } = this.#parts
     const begun = clock.monotonic()
     const carried = { near, far, from: fields.from }

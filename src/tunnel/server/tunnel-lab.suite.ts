@@ -14,7 +14,7 @@ import {
   connectLink,
   join,
   type Link,
-  socketLeg,
+  socketStream,
 } from '../link/index.ts'
 import { portOf } from '../ports/listen.ts'
 import type { RevocationList } from './client-trust.ts'
@@ -163,7 +163,7 @@ export class TunnelLab {
         socket.once('error', (error) => dial.refuse(error.message))
         socket.once('connect', () => {
           const channel = dial.accept()
-          if (channel) void join(channel, socketLeg(socket))
+          if (channel) void join(channel, socketStream(socket))
           else socket.destroy()
         })
       },

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { type Clock, type Logger, pause, systemErrorCode } from '../../../core/index.ts'
-import { join, type Link, socketLeg } from '../../link/index.ts'
+import { join, type Link, socketStream } from '../../link/index.ts'
 import { ConnectionLimit } from '../../ports/connection-limit.ts'
 import { SparseLog } from '../../sampled-log.ts'
 import type { Activity } from '../activity.ts'
@@ -149,7 +149,7 @@ export class NodeListener {
 
   /** Never throws: whatever fails ends this one connection. */
   async #carry(socket: Socket): Promise<void> {
-    const leg = socketLeg(socket)
+    const stream = socketStream(socket)
     const gone = new AbortController()
     socket.once('close', () => gone.abort())
     try {
@@ -158,7 +158,7 @@ export class NodeListener {
         deadlineMs: dialDeadlineMs,
         signal: gone.signal,
       })
-      await join(leg, channel)
+      await join(stream, channel)
     } catch (err) {
       const why = err instanceof Error ? err.message : String(err)
       if (!gone.signal.aborted)

@@ -1,5 +1,5 @@
 import { type Clock, excerpt, type Logger } from '../../../core/index.ts'
-import { type IncomingDial, join, socketLeg } from '../../link/index.ts'
+import { type IncomingDial, join, socketStream } from '../../link/index.ts'
 import type { Activity } from '../activity.ts'
 import type { AgentMetrics } from '../metrics.ts'
 import { TargetUnreachable } from './dial-errors.ts'
@@ -61,14 +61,14 @@ export class DialServer {
     )
     if (!socket) return
     metrics.dialled((clock.monotonic() - began) / 1_000)
-    const leg = socketLeg(socket)
+    const stream = socketStream(socket)
     const channel = dial.accept()
     if (!channel) {
       socket.destroy()
       return
     }
     this.#open++
-    await join(channel, leg).finally(() => this.#open--)
+    await join(channel, stream).finally(() => this.#open--)
   }
 
   #failed(dial: IncomingDial, error: unknown): undefined {

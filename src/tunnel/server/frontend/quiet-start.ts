@@ -1,19 +1,19 @@
 import type { Duplex } from 'node:stream'
 import { HeldChunks } from '../../../core/index.ts'
-import { type Leg, type LegEvents, socketLeg } from '../../link/index.ts'
+import { type ByteStream, type ByteStreamEvents, socketStream } from '../../link/index.ts'
 
 /**
- * A leg on a client's socket that holds back what is written until the client has spoken, or for
+ * A stream on a client's socket that holds back what is written until the client has spoken, or for
  * `forMs` at most. kube-apiserver gives up a connection when bytes of the target arrive together with
  * the answer to CONNECT; whoever speaks first has read that answer.
  */
-export function quietStart(socket: Duplex, forMs: number): Leg {
+export function quietStart(socket: Duplex, forMs: number): ByteStream {
   return new QuietStart(socket, forMs)
 }
 
-class QuietStart implements Leg {
+class QuietStart implements ByteStream {
   readonly #socket: Duplex
-  readonly #leg: Leg
+  readonly #stream: ByteStream
   readonly #forMs: number
   #held: HeldChunks | undefined = new HeldChunks()
   #finishes = false
@@ -21,17 +21,17 @@ class QuietStart implements Leg {
 
   constructor(socket: Duplex, forMs: number) {
     this.#socket = socket
-    this.#leg = socketLeg(socket)
+    this.#stream = socketStream(socket)
     this.#forMs = forMs
   }
 
   get backlog(): number {
-    return (this.#held?.bytes ?? 0) + this.#leg.backlog
+    return (this.#held?.bytes ?? 0) + this.#stream.backlog
   }
 
-  start(events: LegEvents): void {
+  start(events: ByteStreamEvents): void {
     this.#timer = setTimeout(() => this.#release(), this.#forMs)
-    this.#leg.start({
+    this.#stream.start({
       data: (chunk) => {
         if (this.#held) this.#release()
         events.data(chunk)
@@ -47,19 +47,19 @@ class QuietStart implements Leg {
 
   write(chunk: Buffer): void {
     if (!this.#held) {
-      this.#leg.write(chunk)
+      this.#stream.write(chunk)
       return
     }
     this.#held.push(chunk)
   }
 
   consumed(bytes: number): void {
-    this.#leg.consumed(bytes)
+    this.#stream.consumed(bytes)
   }
 
   finish(): void {
     if (this.#held) this.#finishes = true
-    else this.#leg.finish()
+    else this.#stream.finish()
   }
 
   close(error?: Error): void {
@@ -67,7 +67,7 @@ class QuietStart implements Leg {
     if (error) this.#socket.destroy()
     else {
       this.#release()
-      this.#leg.close()
+      this.#stream.close()
     }
     clearTimeout(this.#timer)
   }
@@ -77,7 +77,7 @@ class QuietStart implements Leg {
     const held = this.#held
     if (!held) return
     this.#held = undefined
-    for (const chunk of held.take()) this.#leg.write(chunk)
-    if (this.#finishes) this.#leg.finish()
+    for (const chunk of held.take()) this.#stream.write(chunk)
+    if (this.#finishes) this.#stream.finish()
   }
 }

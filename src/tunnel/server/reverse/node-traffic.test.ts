@@ -4,7 +4,7 @@ import { connect as connectTls, createServer as createTlsServer, type TLSSocket 
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { silentLogger, systemClock } from '../../../core/index.ts'
 import { labAuthority, labMaterial } from '../../../http/tls-lab.suite.ts'
-import { type Channel, join, socketLeg } from '../../link/index.ts'
+import { type Channel, join, socketStream } from '../../link/index.ts'
 import { portOf } from '../../ports/listen.ts'
 import { localIdentity } from '../agent-identity.ts'
 import { FakeDial } from '../fake-agent.suite.ts'
@@ -52,7 +52,7 @@ async function channelPair(): Promise<{ near: Channel; client: Socket }> {
   const [socket] = (await once(server, 'connection')) as [Socket]
   closing.push(() => client.destroy())
   client.on('error', () => {})
-  return { near: Object.assign(socketLeg(socket), { address: 'x' }), client }
+  return { near: Object.assign(socketStream(socket), { address: 'x' }), client }
 }
 
 async function tlsTarget(name: string): Promise<{ readonly port: number; readonly ca: string }> {

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { type Clock, excerpt, type Logger, quotePeer } from '../../../core/index.ts'
 import type { HostPort } from '../../addresses.ts'
-import { type IncomingDial, type Leg, socketLeg } from '../../link/index.ts'
+import { type ByteStream, type IncomingDial, socketStream } from '../../link/index.ts'
 import { FairLimit } from '../../ports/fair-limit.ts'
 import { SparseLog } from '../../sampled-log.ts'
 import type { AgentSession } from '../agent-session.ts'
@@ -10,7 +10,7 @@ import type { SniRoute } from '../options/index.ts'
 import { AllowList, SniRoutes } from './allow-list.ts'
 import { type HelloReading, readClientHello } from './client-hello.ts'
 import { connectTcp, TargetUnreachable } from './connect-tcp.ts'
-import { PeekLeg } from './peek-stream.ts'
+import { PeekStream } from './peek-stream.ts'
 
 /** What answers the dials of agents. */
 export interface NodeTrafficParts {
@@ -21,7 +21,7 @@ export interface NodeTrafficParts {
   /** At a time; beyond, the agent with most of them gives way. */
   readonly maxConnections?: number
   /** Joins both sides and counts the connection. */
-  readonly carry: (near: Leg, far: Leg, fields: CarriedFields) => Promise<void>
+  readonly carry: (near: ByteStream, far: ByteStream, fields: CarriedFields) => Promise<void>
   readonly clock: Clock
   readonly log: Logger
   readonly dialTimeoutMs?: number
@@ -110,7 +110,7 @@ export class NodeTraffic {
     const { address } = dial
     const channel = dial.accept()
     if (!channel) return
-    const near = new PeekLeg(channel)
+    const near = new PeekStream(channel)
     let reading: HelloReading = { state: 'incomplete' }
     const end = await near.peek((bytes) => {
       reading = readClientHello(bytes)
@@ -136,10 +136,10 @@ export class NodeTraffic {
     return this.#routes.find(reading.serverName)
   }
 
-  #carry(near: Leg, socket: Socket, fields: CarriedFields, cut: AbortSignal): Promise<void> {
+  #carry(near: ByteStream, socket: Socket, fields: CarriedFields, cut: AbortSignal): Promise<void> {
     const giveWay = (): void => near.close(new TargetUnreachable('gave way to other agents'))
     cut.addEventListener('abort', giveWay, { once: true })
-    return this.#parts.carry(near, socketLeg(socket), fields)
+    return this.#parts.carry(near, socketStream(socket), fields)
   }
 
   #connect(target: HostPort, signal: AbortSignal) {

@@ -1,7 +1,7 @@
 import { HeldChunks } from '../../../core/index.ts'
-import type { Leg, LegEvents } from '../../link/index.ts'
+import type { ByteStream, ByteStreamEvents } from '../../link/index.ts'
 
-/** How much of a leg may be looked at, and for how long. */
+/** How much of a stream may be looked at, and for how long. */
 export interface PeekLimits {
   readonly maxBytes: number
   readonly timeoutMs: number
@@ -10,20 +10,20 @@ export interface PeekLimits {
 /** How looking at the first bytes ended: understood, or why not. */
 export type PeekEnd = 'enough' | 'too-much' | 'timeout' | 'finished' | 'closed'
 
-/** A leg whose first bytes can be looked at before somebody else reads it from its beginning. */
-export class PeekLeg implements Leg {
-  readonly #leg: Leg
+/** A stream whose first bytes can be looked at before somebody else reads it from its beginning. */
+export class PeekStream implements ByteStream {
+  readonly #stream: ByteStream
   readonly #held = new HeldChunks()
   #isLookDue = false
   #hasFinished = false
   #end: { readonly error?: Error } | undefined
-  #events: LegEvents | undefined
+  #events: ByteStreamEvents | undefined
   #look: (() => void) | undefined
 
-  /** Starts the leg. */
-  constructor(leg: Leg) {
-    this.#leg = leg
-    leg.start({
+  /** Starts the stream. */
+  constructor(stream: ByteStream) {
+    this.#stream = stream
+    stream.start({
       data: (chunk) => this.#received(chunk),
       finished: () => {
         this.#hasFinished = true
@@ -40,7 +40,7 @@ export class PeekLeg implements Leg {
   }
 
   get backlog(): number {
-    return this.#leg.backlog
+    return this.#stream.backlog
   }
 
   /** Shows the bytes so far to `isEnough`, again whenever there are more, until it says so or a limit is reached. */
@@ -62,7 +62,7 @@ export class PeekLeg implements Leg {
     })
   }
 
-  start(events: LegEvents): void {
+  start(events: ByteStreamEvents): void {
     this.#events = events
     for (const chunk of this.#held.take()) events.data(chunk)
     if (this.#hasFinished) events.finished()
@@ -70,19 +70,19 @@ export class PeekLeg implements Leg {
   }
 
   write(chunk: Buffer): void {
-    this.#leg.write(chunk)
+    this.#stream.write(chunk)
   }
 
   consumed(bytes: number): void {
-    this.#leg.consumed(bytes)
+    this.#stream.consumed(bytes)
   }
 
   finish(): void {
-    this.#leg.finish()
+    this.#stream.finish()
   }
 
   close(error?: Error): void {
-    this.#leg.close(error)
+    this.#stream.close(error)
   }
 
   #received(chunk: Buffer): void {

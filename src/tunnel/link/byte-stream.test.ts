@@ -4,11 +4,11 @@ import net, { type AddressInfo, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join as joinPath } from 'node:path'
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
-import type { Leg, LegEvents } from './byte-stream.ts'
-import { socketLeg } from './byte-stream.ts'
+import type { ByteStream, ByteStreamEvents } from './byte-stream.ts'
+import { socketStream } from './byte-stream.ts'
 import { duplexOf } from './duplex.ts'
 import { join } from './join.ts'
-import { echo, LegReader } from './leg-reader.suite.ts'
+import { echo, StreamReader } from './stream-reader.suite.ts'
 
 const closers: (() => unknown)[] = []
 afterEach(async () => {
@@ -38,16 +38,16 @@ async function sockets(path?: string): Promise<[Socket, Socket]> {
   return [near, far]
 }
 
-/** A leg that a test plays by hand. */
-class HandLeg implements Leg {
-  events: LegEvents | undefined
+/** A stream that a test plays by hand. */
+class ManualStream implements ByteStream {
+  events: ByteStreamEvents | undefined
   written = ''
   backlog = 0
   consumedBytes = 0
   isFinished = false
   closedWith: { error?: Error } | undefined
 
-  start(events: LegEvents): void {
+  start(events: ByteStreamEvents): void {
     this.events = events
   }
 
@@ -69,43 +69,43 @@ class HandLeg implements Leg {
   }
 }
 
-describe('a leg on a socket', () => {
+describe('a stream on a socket', () => {
   test('reads, writes and carries the end of each direction', async () => {
     const [near, far] = await sockets()
-    const reader = new LegReader(socketLeg(near))
-    echo(socketLeg(far))
-    reader.leg.write(Buffer.from('hel'))
-    reader.leg.write(Buffer.from('lo'))
-    reader.leg.finish()
+    const reader = new StreamReader(socketStream(near))
+    echo(socketStream(far))
+    reader.stream.write(Buffer.from('hel'))
+    reader.stream.write(Buffer.from('lo'))
+    reader.stream.finish()
     await reader.closed()
     expect(reader).toMatchObject({ text: 'hello', isFinished: true, error: undefined })
   })
 
   test('writes of one turn leave together', async () => {
     const [near, far] = await sockets()
-    const leg = socketLeg(near)
+    const stream = socketStream(near)
     const arrived = once(far, 'data')
-    for (let index = 0; index < 50; index++) leg.write(Buffer.from('0123456789'))
+    for (let index = 0; index < 50; index++) stream.write(Buffer.from('0123456789'))
     expect(String((await arrived)[0])).toHaveLength(500)
   })
 
   test('a socket that is not consumed is no longer read', async () => {
     const [near, far] = await sockets()
-    const reader = new LegReader(socketLeg(near), { isReading: false })
+    const reader = new StreamReader(socketStream(near), { isReading: false })
     far.write(Buffer.alloc(30_000_000))
     await reader.until(({ bytes }) => bytes > 128 * 1024)
     for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
     expect(reader.bytes).toBeLessThan(1_000_000)
     expect(near.isPaused()).toBe(true)
-    reader.leg.consumed(reader.bytes)
+    reader.stream.consumed(reader.bytes)
     expect(near.isPaused()).toBe(false)
   })
 
   test('a close without an error lets everything leave first', async () => {
     const [near, far] = await sockets()
-    const reader = new LegReader(socketLeg(near))
-    reader.leg.write(Buffer.alloc(5_000_000))
-    reader.leg.close()
+    const reader = new StreamReader(socketStream(near))
+    reader.stream.write(Buffer.alloc(5_000_000))
+    reader.stream.close()
     let bytes = 0
     far.write('bytes that nobody will read')
     far.on('data', (chunk) => {
@@ -120,31 +120,31 @@ describe('a leg on a socket', () => {
 
   test('a close with an error resets, so that a torn answer is not taken for a whole one', async () => {
     const [near, far] = await sockets()
-    const reader = new LegReader(socketLeg(near))
+    const reader = new StreamReader(socketStream(near))
     const failed = once(far, 'error')
     far.resume()
-    reader.leg.close(new Error('boom'))
+    reader.stream.close(new Error('boom'))
     await reader.closed()
     expect((await failed)[0]).toMatchObject({ code: 'ECONNRESET' })
   })
 
   test('a unix socket knows no reset and is just closed', async () => {
-    const directory = await mkdtemp(joinPath(tmpdir(), 'sallyport-leg-'))
+    const directory = await mkdtemp(joinPath(tmpdir(), 'sallyport-stream-'))
     closers.push(() => rm(directory, { recursive: true }))
     const [near] = await sockets(joinPath(directory, 'socket'))
-    const reader = new LegReader(socketLeg(near))
-    reader.leg.close(new Error('boom'))
+    const reader = new StreamReader(socketStream(near))
+    reader.stream.close(new Error('boom'))
     await reader.closed()
     expect(near.destroyed).toBe(true)
   })
 
   test('a socket whose end is under way is closed for good', async () => {
     const [near, far] = await sockets()
-    const reader = new LegReader(socketLeg(near))
+    const reader = new StreamReader(socketStream(near))
     far.pause()
-    reader.leg.write(Buffer.alloc(20_000_000))
-    reader.leg.finish()
-    reader.leg.close(new Error('boom'))
+    reader.stream.write(Buffer.alloc(20_000_000))
+    reader.stream.finish()
+    reader.stream.close(new Error('boom'))
     await reader.closed()
     expect([near.destroyed, reader.error]).toEqual([true, undefined])
   })
@@ -153,7 +153,7 @@ describe('a leg on a socket', () => {
     const [near] = await sockets()
     near.destroy()
     await once(near, 'close')
-    const reader = new LegReader(socketLeg(near))
+    const reader = new StreamReader(socketStream(near))
     await reader.closed()
     expect(reader.isClosed).toBe(true)
   })
@@ -161,7 +161,7 @@ describe('a leg on a socket', () => {
 
 describe('a join', () => {
   test('passes bytes and ends of direction on, and tells how much went through', async () => {
-    const [a, b] = [new HandLeg(), new HandLeg()]
+    const [a, b] = [new ManualStream(), new ManualStream()]
     const ended = join(a, b)
     a.events?.data(Buffer.from('question'))
     a.events?.finished()
@@ -174,9 +174,9 @@ describe('a join', () => {
     expect(await ended).toEqual({ bytesFromA: 8, bytesFromB: 7, endedBy: 'both' })
   })
 
-  test('stops consuming while the other leg is full, and goes on when it has drained', () => {
-    const [a, b] = [new HandLeg(), new HandLeg()]
-    void join(a, b, { highWaterBytes: 10, heldUpMs: 60_000, lastBytesMs: 60_000 })
+  test('stops consuming while the other stream is full, and goes on when it has drained', () => {
+    const [a, b] = [new ManualStream(), new ManualStream()]
+    void join(a, b, { highWaterBytes: 10, blockedMs: 60_000, lastBytesMs: 60_000 })
     a.events?.data(Buffer.from('12345678'))
     expect(a.consumedBytes).toBe(8)
     a.events?.data(Buffer.from('12345678'))
@@ -187,9 +187,9 @@ describe('a join', () => {
   })
 
   test.each([undefined, new Error('reset')])(
-    'closes the other leg as the first was closed (%s)',
+    'closes the other stream as the first was closed (%s)',
     async (error) => {
-      const [a, b] = [new HandLeg(), new HandLeg()]
+      const [a, b] = [new ManualStream(), new ManualStream()]
       const ended = join(a, b)
       b.events?.closed(error)
       expect(a.closedWith).toEqual(error ? { error } : {})
@@ -198,12 +198,12 @@ describe('a join', () => {
     },
   )
 
-  describe('a leg that takes nothing', () => {
-    const limits = { highWaterBytes: 10, heldUpMs: 60_000, lastBytesMs: 5_000 }
-    function joined(): [HandLeg, HandLeg] {
+  describe('a stream that takes nothing', () => {
+    const limits = { highWaterBytes: 10, blockedMs: 60_000, lastBytesMs: 5_000 }
+    function joined(): [ManualStream, ManualStream] {
       vi.useFakeTimers()
       onTestFinished(() => void vi.useRealTimers())
-      const [a, b] = [new HandLeg(), new HandLeg()]
+      const [a, b] = [new ManualStream(), new ManualStream()]
       void join(a, b, limits)
       return [a, b]
     }
@@ -212,10 +212,10 @@ describe('a join', () => {
     test('is closed when it has held the other up for too long [TUN-F20]', () => {
       const [a, b] = joined()
       a.events?.data(full)
-      vi.advanceTimersByTime(limits.heldUpMs - 1)
+      vi.advanceTimersByTime(limits.blockedMs - 1)
       expect(b.closedWith).toBeUndefined()
       vi.advanceTimersByTime(1)
-      expect(b.closedWith?.error?.message).toMatch(/nobody takes/)
+      expect(b.closedWith?.error?.message).toMatch(/peer does not read/)
     })
 
     test('is closed sooner when it was told that no more comes [TUN-F20]', () => {
@@ -223,7 +223,7 @@ describe('a join', () => {
       a.events?.data(full)
       a.events?.finished()
       vi.advanceTimersByTime(limits.lastBytesMs)
-      expect(b.closedWith?.error?.message).toMatch(/nobody takes/)
+      expect(b.closedWith?.error?.message).toMatch(/peer does not read/)
     })
 
     test('is left alone while it takes a little each time, or has taken all [TUN-F20]', () => {
@@ -250,7 +250,7 @@ describe('a join', () => {
   test('holds back no more than its limits when a real reader stops', async () => {
     const [source, left] = await sockets()
     const [right, sink] = await sockets()
-    void join(socketLeg(left), socketLeg(right))
+    void join(socketStream(left), socketStream(right))
     source.write(Buffer.alloc(60_000_000))
     let before = -1
     while (right.writableLength !== before || before === 0) {
@@ -268,10 +268,10 @@ describe('a join', () => {
   })
 })
 
-describe('a leg as a stream', () => {
+describe('a byte stream as a Duplex', () => {
   test('is read and written as a socket', async () => {
     const [near, far] = await sockets()
-    const stream = duplexOf(socketLeg(near))
+    const stream = duplexOf(socketStream(near))
     far.pipe(far)
     const sent = Buffer.alloc(3_000_000, 'xyz')
     stream.end(sent)
@@ -281,35 +281,35 @@ describe('a leg as a stream', () => {
   })
 
   test('a reader that waits holds the other side up', async () => {
-    const leg = new HandLeg()
-    const stream = duplexOf(leg)
-    leg.events?.data(Buffer.alloc(100_000))
-    leg.events?.data(Buffer.alloc(100_000))
-    expect(leg.consumedBytes).toBeLessThan(200_000)
-    for await (const chunk of stream) if (chunk && leg.consumedBytes === 200_000) break
-    expect(leg.consumedBytes).toBe(200_000)
+    const stream = new ManualStream()
+    const duplex = duplexOf(stream)
+    stream.events?.data(Buffer.alloc(100_000))
+    stream.events?.data(Buffer.alloc(100_000))
+    expect(stream.consumedBytes).toBeLessThan(200_000)
+    for await (const chunk of duplex) if (chunk && stream.consumedBytes === 200_000) break
+    expect(stream.consumedBytes).toBe(200_000)
   })
 
   test('what came before an orderly end can still be read', async () => {
-    const leg = new HandLeg()
-    const stream = duplexOf(leg)
-    leg.events?.data(Buffer.from('last words'))
-    leg.events?.finished()
-    leg.events?.closed()
+    const stream = new ManualStream()
+    const duplex = duplexOf(stream)
+    stream.events?.data(Buffer.from('last words'))
+    stream.events?.finished()
+    stream.events?.closed()
     const received: Buffer[] = []
-    for await (const chunk of stream) received.push(chunk as Buffer)
+    for await (const chunk of duplex) received.push(chunk as Buffer)
     expect(Buffer.concat(received).toString()).toBe('last words')
-    expect(stream.destroyed).toBe(true)
+    expect(duplex.destroyed).toBe(true)
   })
 
-  test('an error of the leg is one of the stream, and destroying the stream closes the leg', async () => {
-    const [broken, given] = [new HandLeg(), new HandLeg()]
+  test('an error of the stream is one of the duplex, and destroying the duplex closes the stream', async () => {
+    const [broken, given] = [new ManualStream(), new ManualStream()]
     const failed = once(duplexOf(broken), 'error')
     broken.events?.closed(new Error('cut'))
     expect((await failed)[0]).toMatchObject({ message: 'cut' })
-    const stream = duplexOf(given)
-    stream.destroy()
-    await once(stream, 'close')
+    const duplex = duplexOf(given)
+    duplex.destroy()
+    await once(duplex, 'close')
     expect(given.closedWith).toEqual({})
   })
 })

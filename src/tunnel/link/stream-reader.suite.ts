@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
-import type { Leg } from './byte-stream.ts'
+import type { ByteStream } from './byte-stream.ts'
 
-/** A reader of a leg for tests, which remembers what it was told. */
-export class LegReader {
-  readonly leg: Leg
+/** A reader of a stream for tests, which remembers what it was told. */
+export class StreamReader {
+  readonly stream: ByteStream
   readonly told: string[] = []
   readonly #hash = createHash('sha256')
   readonly #waiting: { readonly holds: () => boolean; readonly resolve: () => void }[] = []
@@ -14,14 +14,14 @@ export class LegReader {
   isClosed = false
 
   /** `isReading: false` never says that anything was consumed. */
-  constructor(leg: Leg, { isReading = true } = {}) {
-    this.leg = leg
-    leg.start({
+  constructor(stream: ByteStream, { isReading = true } = {}) {
+    this.stream = stream
+    stream.start({
       data: (chunk) => {
         this.bytes += chunk.length
         if (this.bytes < 10_000) this.text += chunk.toString()
         this.#hash.update(chunk)
-        if (isReading) leg.consumed(chunk.length)
+        if (isReading) stream.consumed(chunk.length)
         this.#look('data')
       },
       finished: () => {
@@ -59,13 +59,13 @@ export class LegReader {
 }
 
 /** Sends back whatever comes, and ends when the other side ends. */
-export function echo(leg: Leg): void {
-  leg.start({
+export function echo(stream: ByteStream): void {
+  stream.start({
     data: (chunk) => {
-      leg.write(chunk)
-      leg.consumed(chunk.length)
+      stream.write(chunk)
+      stream.consumed(chunk.length)
     },
-    finished: () => leg.finish(),
+    finished: () => stream.finish(),
     drained: () => {},
     closed: () => {},
   })
