@@ -56,7 +56,8 @@ module.exports = {
     },
     {
       name: 'yaml-is-read-by-core',
-      comment: 'core/yaml reads within limits; the others only write YAML, or edit what was read with it',
+      comment:
+        'core/yaml reads within limits; the others only write YAML, or edit what was read with it',
       severity: 'error',
       from: {
         path: '^src/',

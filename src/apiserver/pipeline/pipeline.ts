@@ -52,7 +52,7 @@ export class Pipeline implements ExchangeOwner {
     this.#deps = deps
     this.clock = deps.clock
     deps.revocations.onMoreRevoked(() => {
-      for (const exchange of this.#open.requests()) void this.#stopIfRevoked(exchange)
+      for (const exchange of this.#open.requests()) this.#stopIfRevoked(exchange)
     })
   }
 
@@ -118,10 +118,10 @@ export class Pipeline implements ExchangeOwner {
   }
 
   /** A request that is being worked on ends as well: it may wait for a worker thread. Streams are bound to their credential. */
-  async #stopIfRevoked(exchange: Exchange): Promise<void> {
+  #stopIfRevoked(exchange: Exchange): void {
     const { knownAuthentication, impersonator = knownAuthentication } = exchange
     try {
-      if (impersonator) await this.#deps.revocations.check(impersonator)
+      if (impersonator) this.#deps.revocations.check(impersonator)
     } catch (error) {
       exchange.expire(error instanceof Error ? error : new Error(String(error)))
     }
