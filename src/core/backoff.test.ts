@@ -29,3 +29,17 @@ test('a wait ends with its signal', async () => {
   const waiting = new Backoff({ initialMs: 60_000, maxMs: 60_000 }).wait(AbortSignal.abort())
   await expect(waiting).resolves.toBeUndefined()
 })
+
+test('delays begin anew after a quiet time', () => {
+  const time = { now: 0 }
+  const clock = { now: () => time.now, monotonic: () => time.now }
+  const backoff = new Backoff({ initialMs: 100, maxMs: 1_000, jitter: 0, resetAfterMs: 500, clock })
+  expect(backoff.isDue).toBe(true)
+  expect([backoff.next(), backoff.next()]).toEqual([100, 200])
+  time.now = 199
+  expect(backoff.isDue).toBe(false)
+  time.now = 500
+  expect([backoff.isDue, backoff.next()]).toEqual([true, 400])
+  time.now = 1_001
+  expect(backoff.next()).toBe(100)
+})

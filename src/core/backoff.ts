@@ -9,6 +9,8 @@ export interface BackoffOptions {
   readonly factor?: number
   /** The part of each delay that is left to chance, from 0 to 1; 0.5 unless given. */
   readonly jitter?: number
+  /** After so long without a call of `next` the delays begin at `initialMs` again; never unless given. */
+  readonly resetAfterMs?: number
   readonly clock?: Clock
   readonly random?: () => number
 }
@@ -21,6 +23,7 @@ export class Backoff {
   readonly #options: BackoffOptions
   #delayMs: number
   #retryAt = Number.NEGATIVE_INFINITY
+  #calledAt = Number.NEGATIVE_INFINITY
 
   constructor(options: BackoffOptions) {
     this.#options = options
@@ -30,10 +33,13 @@ export class Backoff {
   /** The next delay, at least `retryAfterMs`. */
   next(retryAfterMs = 0): number {
     const { maxMs, factor = defaultFactor, jitter = defaultJitter } = this.#options
-    const { clock = systemClock, random = Math.random } = this.#options
+    const { random = Math.random, resetAfterMs = Number.POSITIVE_INFINITY } = this.#options
+    const now = this.#now()
+    if (now - this.#calledAt > resetAfterMs) this.#delayMs = this.#options.initialMs
+    this.#calledAt = now
     const delayMs = Math.max(this.#delayMs * (1 - jitter * random()), retryAfterMs)
     this.#delayMs = Math.min(this.#delayMs * factor, maxMs)
-    this.#retryAt = clock.monotonic() + delayMs
+    this.#retryAt = now + delayMs
     return delayMs
   }
 
@@ -46,6 +52,15 @@ export class Backoff {
   reset(): void {
     this.#delayMs = this.#options.initialMs
     this.#retryAt = Number.NEGATIVE_INFINITY
+  }
+
+  /** Whether the last delay is over. */
+  get isDue(): boolean {
+    return this.#now() >= this.#retryAt
+  }
+
+  #now(): number {
+    return (this.#options.clock ?? systemClock).monotonic()
   }
 
   /** Monotonic time at which the last delay ends. */

@@ -1,4 +1,4 @@
-import type { Clock } from '../../core/index.ts'
+import { Backoff, type Clock } from '../../core/index.ts'
 import { DiscoveryFailed, ReasonedFailure } from './errors.ts'
 import { maxRetryPauseMs, minRetryPauseMs } from './limits.ts'
 
@@ -22,14 +22,14 @@ export async function retry<T>(
   const { timeoutMs, clock, signal } = options
   const startedAt = clock.monotonic()
   const shortFailures = new ShortFailures(options)
-  for (let pauseMs = minRetryPauseMs; ; pauseMs = Math.min(pauseMs * 2, maxRetryPauseMs)) {
+  const backoff = new Backoff({ initialMs: minRetryPauseMs, maxMs: maxRetryPauseMs, clock })
+  for (;;) {
     const remainingMs = Math.max(timeoutMs - (clock.monotonic() - startedAt), 0)
     try {
       return await attempt(timeoutMs === 0 ? Number.POSITIVE_INFINITY : remainingMs)
     } catch (error) {
       if (!(error instanceof ReasonedFailure) || !error.mayPass || timeoutMs === 0) throw error
-      // Jitter of up to a half, so that machines which start together do not retry together.
-      const waitMs = Math.max(pauseMs * (1 - Math.random() / 2), error.retryAfterMs)
+      const waitMs = backoff.next(error.retryAfterMs)
       shortFailures.require(error, waitMs)
       if (clock.monotonic() - startedAt + waitMs >= timeoutMs)
         throw expired(error, waitMs, timeoutMs)

@@ -1,10 +1,9 @@
-import { type Clock, Secret, unlessAborted } from '../../core/index.ts'
+import { type Backoff, type Clock, Secret, unlessAborted } from '../../core/index.ts'
 import type { Credential, CredentialSource } from '../credential.ts'
 import { readCredentialFile } from '../credential-file.ts'
 import { CredentialError } from '../errors.ts'
 import { problemOfKeyPair } from '../exec/decode-output.ts'
-import { RetryGate } from './retry-gate.ts'
-import { type CredentialObserver, nobody, provesTheSame } from './source.ts'
+import { type CredentialObserver, nobody, provesTheSame, retryBackoff } from './source.ts'
 
 /** How something outside the process is looked at. */
 export interface PolledParts<T> {
@@ -28,7 +27,7 @@ const idlePollMs = 5 * 60_000
 export class PolledValue<T> {
   readonly #parts: PolledParts<T>
   readonly #listeners = new Set<{ readonly call: Listener<T> }>()
-  readonly #forced = new RetryGate({ firstMs: 1_000, longestMs: 30_000 })
+  readonly #forced: Backoff
   #held: { readonly value: T } | undefined
   #readAt = Number.NEGATIVE_INFINITY
   #reading: Promise<T> | undefined
@@ -36,6 +35,7 @@ export class PolledValue<T> {
 
   constructor(parts: PolledParts<T>) {
     this.#parts = parts
+    this.#forced = retryBackoff(parts.clock)
     if (parts.initial !== undefined) this.#held = { value: parts.initial }
   }
 
@@ -50,9 +50,8 @@ export class PolledValue<T> {
 
   /** The value, read again now unless that was done a moment ago. */
   fresh(): Promise<T> {
-    const now = this.#parts.clock.monotonic()
-    if (this.#held && !this.#forced.isOpen(now)) return Promise.resolve(this.#held.value)
-    this.#forced.close(now)
+    if (this.#held && !this.#forced.isDue) return Promise.resolve(this.#held.value)
+    this.#forced.next()
     return this.#read()
   }
 

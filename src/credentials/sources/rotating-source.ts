@@ -1,7 +1,6 @@
-import { type Clock, unlessAborted } from '../../core/index.ts'
+import { type Backoff, type Clock, unlessAborted } from '../../core/index.ts'
 import type { Credential, CredentialSource, Refusal } from '../credential.ts'
 import { certificateNotAfter } from '../exec/index.ts'
-import { RetryGate } from './retry-gate.ts'
 import {
   backingOff,
   type CredentialObserver,
@@ -9,6 +8,7 @@ import {
   provesTheSame,
   type RotateListener,
   RotateListeners,
+  retryBackoff,
 } from './source.ts'
 
 /** How the time of a credential is divided. */
@@ -93,16 +93,14 @@ interface Held extends Validity {
   readonly fetchedAt: number
 }
 
-const pauses = { firstMs: 1_000, longestMs: 30_000 }
-
 /**
  * Holds a credential until it expires and fetches its successor in time: one fetch at a time, whoever waits. Nothing
  * is fetched without a caller, so that nobody who went away is asked for a password.
  */
 export class RotatingSource implements CredentialSource {
   readonly #parts: RotationParts
-  readonly #failures = new RetryGate(pauses)
-  readonly #refusals = new RetryGate(pauses)
+  readonly #failures: Backoff
+  readonly #refusals: Backoff
   readonly #listeners = new RotateListeners()
   #end = new AbortController()
   #isDisposed = false
@@ -112,6 +110,8 @@ export class RotatingSource implements CredentialSource {
 
   constructor(parts: RotationParts) {
     this.#parts = parts
+    this.#failures = retryBackoff(parts.clock)
+    this.#refusals = retryBackoff(parts.clock)
   }
 
   async current(signal?: AbortSignal): Promise<Credential> {
@@ -178,7 +178,7 @@ export class RotatingSource implements CredentialSource {
   }
 
   #mayFetch(): boolean {
-    return !this.#fetching && this.#failures.isOpen(this.#parts.clock.monotonic())
+    return !this.#fetching && this.#failures.isDue
   }
 
   #fetchOrFail(): Promise<Credential> {
@@ -187,9 +187,8 @@ export class RotatingSource implements CredentialSource {
   }
 
   async #fetchRefused(refusal: Refusal): Promise<Credential | undefined> {
-    const now = this.#parts.clock.monotonic()
-    if (!this.#refusals.isOpen(now) || !this.#mayFetch()) return undefined
-    this.#refusals.close(now)
+    if (!this.#refusals.isDue || !this.#mayFetch()) return undefined
+    this.#refusals.next()
     return this.#fetch(refusal)
   }
 
@@ -203,7 +202,7 @@ export class RotatingSource implements CredentialSource {
   }
 
   async #run(refusal: Refusal | undefined): Promise<Credential> {
-    const { clock, fetch } = this.#parts
+    const { fetch } = this.#parts
     const { signal } = this.#end
     try {
       const credential = await fetch(refusal, signal)
@@ -214,7 +213,7 @@ export class RotatingSource implements CredentialSource {
       // Says nothing about the next attempt.
       if (signal.aborted && !this.#isDisposed) throw disposed()
       this.#failure = error
-      this.#failures.close(clock.monotonic())
+      this.#failures.next()
       this.#notifyFailure(error)
       throw error
     }

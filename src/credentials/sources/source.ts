@@ -1,3 +1,4 @@
+import { Backoff, type Clock } from '../../core/index.ts'
 import type { Credential, CredentialSource } from '../credential.ts'
 import { CredentialError } from '../errors.ts'
 
@@ -129,3 +130,7 @@ export function staticSource(credential: Credential): CredentialSource {
     dispose: () => {},
   }
 }
+
+/** Delays between attempts that fail. Without jitter: only one process waits for them. After a quiet time they are short again. */
+export const retryBackoff = (clock: Clock): Backoff =>
+  new Backoff({ initialMs: 1_000, maxMs: 30_000, jitter: 0, resetAfterMs: 60_000, clock })

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
-import { type Clock, type Logger, pause, systemErrorCode } from '../../../core/index.ts'
+import { Backoff, type Clock, type Logger, systemErrorCode } from '../../../core/index.ts'
 import { join, type Link, socketStream } from '../../link/index.ts'
 import { ConnectionLimit } from '../../ports/connection-limit.ts'
 import { SparseLog } from '../../sampled-log.ts'
@@ -15,7 +15,7 @@ const dialDeadlineMs = 30_000
 const tcpKeepAliveMs = 30_000
 const defaultMaxConnections = 5_000
 const firstRetryMs = 100
-const longestRetryMs = 5_000
+const maxRetryMs = 5_000
 
 /** What a listener works with. */
 export interface NodeListenerParts {
@@ -90,7 +90,7 @@ export class NodeListener {
 
   async #bind(): Promise<void> {
     const { signal } = this.#stop
-    let retryMs = firstRetryMs
+    const backoff = new Backoff({ initialMs: firstRetryMs, maxMs: maxRetryMs })
     while (!signal.aborted) {
       try {
         await this.#listen()
@@ -98,8 +98,7 @@ export class NodeListener {
       } catch (error) {
         this.#unbound(error)
       }
-      await pause(retryMs, signal)
-      retryMs = Math.min(retryMs * 2, longestRetryMs)
+      await backoff.wait(signal)
     }
   }
 

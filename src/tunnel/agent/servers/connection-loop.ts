@@ -1,7 +1,7 @@
 import { type Clock, type Logger, pause } from '../../../core/index.ts'
 import { showHostPort } from '../../addresses.ts'
-import { BackOff } from './back-off.ts'
 import { type ConnectedServer, dismissLink } from './connect-server.ts'
+import { RetrySchedule } from './retry-schedule.ts'
 import type { ServerAddress } from './server-addresses.ts'
 import type { ServerLinks } from './server-links.ts'
 
@@ -33,7 +33,7 @@ export class ConnectionLoop {
   readonly #parts: ConnectionLoopParts
   /** The server that last answered at an address: while it is linked, the address needs no link. */
   readonly #serverAt = new Map<string, string>()
-  readonly #backOff: BackOff
+  readonly #retries: RetrySchedule
   /** The addresses that are being connected to. */
   readonly #attempts = new Map<string, Promise<void>>()
   /** What was last said of an address. */
@@ -45,7 +45,7 @@ export class ConnectionLoop {
   constructor(parts: ConnectionLoopParts) {
     const { syncIntervalMs: firstMs, syncIntervalCapMs: capMs, clock, random } = parts
     this.#parts = parts
-    this.#backOff = new BackOff({ firstMs, capMs, clock, random })
+    this.#retries = new RetrySchedule({ initialMs: firstMs, maxMs: capMs, clock, random })
   }
 
   /** Runs until `signal` aborts; never throws. */
@@ -54,7 +54,7 @@ export class ConnectionLoop {
     while (!signal.aborted) {
       await this.#sync(signal)
       const intervalMs = syncIntervalMs * (1 + jitter * random())
-      await pause(Math.min(intervalMs, this.#backOff.soonestMs), signal)
+      await pause(Math.min(intervalMs, this.#retries.nextDueMs), signal)
     }
     await Promise.all(this.#attempts.values())
   }
@@ -70,7 +70,7 @@ export class ConnectionLoop {
 
   /** While there is nobody to connect to, names need not be asked for all the time. */
   #needsAddresses(): boolean {
-    if (this.#addresses.length === 0) return this.#backOff.isDue(names)
+    if (this.#addresses.length === 0) return this.#retries.isDue(names)
     const isFresh = this.#parts.clock.monotonic() - this.#resolvedAt < resolveMs
     return !isFresh || this.#candidates(this.#addresses).length > 0
   }
@@ -78,7 +78,7 @@ export class ConnectionLoop {
   async #resolve(): Promise<readonly ServerAddress[]> {
     this.#addresses = await this.#parts.addresses()
     this.#resolvedAt = this.#parts.clock.monotonic()
-    if (this.#addresses.length === 0) this.#backOff.failed(names)
+    if (this.#addresses.length === 0) this.#retries.failed(names)
     else this.#forgetOthersThan(this.#addresses)
     return this.#addresses
   }
@@ -88,10 +88,10 @@ export class ConnectionLoop {
     const where = showHostPort(address)
     try {
       await this.#connectTo(address, signal)
-      this.#backOff.succeeded(where)
+      this.#retries.succeeded(where)
       this.#told.delete(where)
     } catch (error) {
-      this.#backOff.failed(where)
+      this.#retries.failed(where)
       if (!signal.aborted) this.#tell(where, error)
     }
   }
@@ -141,7 +141,7 @@ export class ConnectionLoop {
   }
 
   #isFree(where: string): boolean {
-    return !this.#attempts.has(where) && this.#backOff.isDue(where)
+    return !this.#attempts.has(where) && this.#retries.isDue(where)
   }
 
   #hasLink(where: string): boolean {
@@ -151,7 +151,7 @@ export class ConnectionLoop {
 
   #forgetOthersThan(addresses: readonly ServerAddress[]): void {
     const known = new Set(addresses.map(showHostPort))
-    this.#backOff.keep(known)
+    this.#retries.keep(known)
     for (const map of [this.#serverAt, this.#told])
       for (const where of map.keys()) if (!known.has(where)) map.delete(where)
   }
