@@ -5,6 +5,9 @@ export interface Holder {
   readonly user: string
   /** What it holds now; 0 if nothing. Only `HeldBytes` changes it. */
   held: number
+  /** Neighbours in the list of its user, only while it holds something. */
+  older?: Holder | undefined
+  newer?: Holder | undefined
   /** Ended to free the memory that it holds. */
   readonly request: { disconnect(why: Error): void }
 }
@@ -15,10 +18,14 @@ export interface HeldLimits {
   readonly maxBytesInTotal: number
 }
 
+/**
+ * A linked list: the tables that a long-lived Set leaves behind would keep the requests of all its past members in memory
+ * until the next full garbage collection.
+ */
 interface UserHeld {
   bytes: number
-  /** Oldest first. */
-  readonly holders: Set<Holder>
+  oldest: Holder | undefined
+  newest: Holder | undefined
 }
 
 const outOfMemory = new Error('too many bytes wait in memory for this client')
@@ -65,14 +72,15 @@ export class HeldBytes {
   }
 
   #change(holder: Holder, known: UserHeld | undefined, bytes: number): void {
-    const user = known ?? { bytes: 0, holders: new Set() }
+    const user = known ?? { bytes: 0, oldest: undefined, newest: undefined }
     if (known === undefined) this.#users.set(holder.user, user)
     this.#total += bytes - holder.held
     user.bytes += bytes - holder.held
+    const wasHolding = holder.held > 0
     holder.held = bytes
-    if (bytes > 0) user.holders.add(holder)
-    else user.holders.delete(holder)
-    if (user.holders.size === 0 && this.#users.size > maxIdleHolders)
+    if (bytes > 0 && !wasHolding) append(user, holder)
+    else if (bytes === 0 && wasHolding) remove(user, holder)
+    if (user.oldest === undefined && this.#users.size > maxIdleHolders)
       this.#users.delete(holder.user)
   }
 
@@ -80,10 +88,27 @@ export class HeldBytes {
     let largest: UserHeld | undefined
     for (const user of this.#users.values())
       if (largest === undefined || user.bytes > largest.bytes) largest = user
-    const [oldest] = largest?.holders ?? []
+    const oldest = largest?.oldest
     if (oldest === undefined) return
     this.#disconnected++
     this.release(oldest)
     oldest.request.disconnect(outOfMemory)
   }
+}
+
+function append(user: UserHeld, holder: Holder): void {
+  holder.older = user.newest
+  if (user.newest) user.newest.newer = holder
+  else user.oldest = holder
+  user.newest = holder
+}
+
+function remove(user: UserHeld, holder: Holder): void {
+  const { older, newer } = holder
+  if (older) older.newer = newer
+  else user.oldest = newer
+  if (newer) newer.older = older
+  else user.newest = older
+  holder.older = undefined
+  holder.newer = undefined
 }
