@@ -37,7 +37,7 @@ export class Backoff {
     const now = this.#now()
     if (now - this.#calledAt > resetAfterMs) this.#delayMs = this.#options.initialMs
     this.#calledAt = now
-    const delayMs = Math.max(this.#delayMs * (1 - jitter * random()), retryAfterMs)
+    const delayMs = Math.max(Math.round(this.#delayMs * (1 - jitter * random())), retryAfterMs)
     this.#delayMs = Math.min(this.#delayMs * factor, maxMs)
     this.#retryAt = now + delayMs
     return delayMs

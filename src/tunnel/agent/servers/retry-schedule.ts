@@ -7,7 +7,8 @@ export interface RetryScheduleOptions extends Pick<BackoffOptions, 'initialMs' |
 }
 
 const factor = 1.5
-const jitter = 0.1
+/** Delays are up to this many times as long as configured, and never shorter. */
+const maxStretch = 1.1
 
 /** When each of several addresses may be retried after a failure. */
 export class RetrySchedule {
@@ -30,9 +31,21 @@ export class RetrySchedule {
   }
 
   failed(address: string): void {
-    const backoff = this.#backoffs.get(address) ?? new Backoff({ ...this.#options, factor, jitter })
+    const backoff = this.#backoffs.get(address) ?? this.#create()
     this.#backoffs.set(address, backoff)
     backoff.next()
+  }
+
+  #create(): Backoff {
+    const { initialMs, maxMs, clock, random } = this.#options
+    return new Backoff({
+      initialMs: initialMs * maxStretch,
+      maxMs: maxMs * maxStretch,
+      factor,
+      jitter: 1 - 1 / maxStretch,
+      clock,
+      random: () => 1 - random(),
+    })
   }
 
   succeeded(address: string): void {
